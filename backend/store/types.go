@@ -1,0 +1,71 @@
+package store
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seckill-edge/seckill/internal/order"
+)
+
+// Errors of this package; everything else is a failure of the database.
+var (
+	ErrNotFound = errors.New("not found")
+	ErrExists   = errors.New("exists already")
+)
+
+// ActivityState is where an activity stands in SQL.
+type ActivityState string
+
+// The states. Scheduled is not in Redis yet; Open, Held and Closed are the
+// operator's word, and Redis follows.
+const (
+	Scheduled ActivityState = "scheduled"
+	Open      ActivityState = "open"
+	Held      ActivityState = "held"
+	Closed    ActivityState = "closed"
+)
+
+// Activity is one sale of one product. The product sells through the newest
+// activity that is not closed; there is at most one.
+type Activity struct {
+	ID        string
+	ProductID string
+	Title     string
+	Start     time.Time // UTC, whole milliseconds
+	End       time.Time
+	Total     int64         // units, 1 to order.MaxUnits
+	Limit     int           // units per user, 1 to order.MaxQuantity
+	PayWindow time.Duration // 0: no payment stage
+	State     ActivityState
+	// Reserved is the units of all stored orders that hold stock; never above Total.
+	Reserved  int64
+	CreatedAt time.Time
+}
+
+// Order is a stored order.
+type Order struct {
+	order.Order
+	State     order.State
+	Reason    order.Reason // with order.Rejected
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// Saved is what became of one order of a SaveOrders call.
+type Saved struct {
+	OrderID string
+	// State is the row's: order.Created, or order.Rejected with Reason, or what
+	// an earlier delivery and later moves have made of it.
+	State  order.State
+	Reason order.Reason
+	// Repeat says that the row was there before.
+	Repeat bool
+	// PayWindow is the activity's; 0 means that a created order is settled.
+	PayWindow time.Duration
+}
+
+// Total counts the orders of one state and their units.
+type Total struct {
+	Orders int64
+	Units  int64
+}

@@ -1,0 +1,33 @@
+package lua
+
+// Keys are the Redis keys of one product. The braces are literal: they are the
+// hash tag that keeps all keys of a product in one slot of a Redis Cluster.
+// This is the only place where key names are made.
+type Keys struct {
+	// Activity, hash: id, title, start and end (ms), total, limit, pay (pay
+	// window, ms), state, epoch, run (the server's run id it was opened under).
+	Activity string
+	// Stock, Frozen and Sold, strings: units available, reserved, settled.
+	Stock, Frozen, Sold string
+	// Users, hash: user id → record of his orders (see Record).
+	Users string
+	// Outbox, hash: order id the broker has not confirmed yet → user id.
+	Outbox string
+}
+
+// KeysOf makes the keys of a product. The id must be valid (order.ValidProduct).
+func KeysOf(product string) Keys {
+	tag := "{" + product + "}"
+	return Keys{
+		Activity: "seckill:activity:" + tag,
+		Stock:    "seckill:stock:" + tag,
+		Frozen:   "seckill:frozen:" + tag,
+		Sold:     "seckill:sold:" + tag,
+		Users:    "seckill:users:" + tag,
+		Outbox:   "seckill:outbox:" + tag,
+	}
+}
+
+func (k Keys) list() []string {
+	return []string{k.Activity, k.Stock, k.Frozen, k.Sold, k.Users, k.Outbox}
+}

@@ -1,0 +1,43 @@
+package lua
+
+// Outcome is what Redis says to one request to buy. It is a value, not an error.
+// The numbers down to -7 are the field's; new ones go below.
+type Outcome int
+
+// The outcomes of Reserve.
+const (
+	Reserved      Outcome = 0  // the units are the buyer's
+	BadArguments  Outcome = -1 // quantity or id malformed, or more than the limit per user
+	NotStarted    Outcome = -2
+	Ended         Outcome = -3 // after the end, or closed by the operator
+	AlreadyBought Outcome = -4 // with the limit used up, Result.OrderID says by which order
+	NoProduct     Outcome = -5 // no activity of this product
+	SoldOut       Outcome = -6
+	TooFew        Outcome = -7 // some units are left, fewer than asked for
+	Held          Outcome = -8 // shut until the stock is proven, stale epoch, or keys missing or damaged
+)
+
+// String names the outcome the way metrics and logs do.
+func (o Outcome) String() string {
+	switch o {
+	case Reserved:
+		return "reserved"
+	case BadArguments:
+		return "bad_arguments"
+	case NotStarted:
+		return "not_started"
+	case Ended:
+		return "ended"
+	case AlreadyBought:
+		return "already_bought"
+	case NoProduct:
+		return "no_product"
+	case SoldOut:
+		return "sold_out"
+	case TooFew:
+		return "too_few"
+	case Held:
+		return "held"
+	}
+	return "unknown"
+}

@@ -1,0 +1,118 @@
+package lua
+
+import "time"
+
+// ActivityState is the operator's switch of an activity in Redis.
+type ActivityState string
+
+// The states. Held is shut until the stock is proven; Closed is over for good.
+const (
+	Open   ActivityState = "open"
+	OnHold ActivityState = "held"
+	Closed ActivityState = "closed"
+)
+
+// Activity is one sale as Redis knows it.
+type Activity struct {
+	ID        string
+	ProductID string
+	Title     string
+	Start     time.Time // whole milliseconds
+	End       time.Time
+	Total     int64 // units
+	Limit     int   // units per user
+	PayWindow time.Duration
+	State     ActivityState
+	// Epoch rises whenever the gate is shut or opened. A reservation made under
+	// another epoch is refused.
+	Epoch int64
+	// RunID is the run id of the Redis server it was opened under; empty if the
+	// server does not tell.
+	RunID string
+}
+
+// Snapshot is an activity with its counters, from one atomic read.
+type Snapshot struct {
+	Activity
+	// Now is the server's clock.
+	Now time.Time
+	// Available + Frozen + Sold = Total, always; Damaged says that a counter is
+	// missing or no number.
+	Available, Frozen, Sold int64
+	Damaged                 bool
+	// Outbox is the number of orders not confirmed by the broker, Users of buyers.
+	Outbox, Users int64
+}
+
+// Request is one request to buy, checked by the caller: a valid order id, user
+// id and quantity.
+type Request struct {
+	OrderID  string
+	UserID   string
+	Quantity int
+}
+
+// Result is Redis's answer to one Request.
+type Result struct {
+	Outcome Outcome
+	// OrderID is the order the buyer already has, with AlreadyBought.
+	OrderID string
+	// Claim is the order's number among the buyer's live ones, with Reserved.
+	Claim int
+}
+
+// Batch is the answer to one Reserve call.
+type Batch struct {
+	// ActivityID and Epoch are the activity's as Redis has it now; empty with
+	// NoProduct.
+	ActivityID string
+	Epoch      int64
+	State      ActivityState
+	// At is the server's clock; every reservation of the batch has this time.
+	At time.Time
+	// Available is what is left after the batch.
+	Available int64
+	// Results has one entry a request, in their order.
+	Results []Result
+}
+
+// Mark is the letter that stands for an order's state in a buyer's record.
+type Mark byte
+
+// The marks. Frozen ones keep units frozen, sold ones sold; the rest have given
+// them back.
+const (
+	MarkQueued    Mark = 'q' // frozen, not stored yet
+	MarkCreated   Mark = 'c' // frozen, stored, waiting for the payment
+	MarkSettled   Mark = 's' // sold, stored, no payment stage
+	MarkPaid      Mark = 'p' // sold
+	MarkRejected  Mark = 'r'
+	MarkCancelled Mark = 'x'
+	MarkExpired   Mark = 'e'
+)
+
+// Entry is one order in a buyer's record.
+type Entry struct {
+	Mark     Mark
+	OrderID  string
+	Quantity int
+	Claim    int
+	At       time.Time
+}
+
+// Move is one order whose state is to change.
+type Move struct {
+	UserID  string
+	OrderID string
+}
+
+// Moved is what became of a Move.
+type Moved int
+
+// The results of Settle and Release.
+const (
+	Done     Moved = 1  // the units moved now
+	Already  Moved = 0  // it was in that state; nothing changed
+	Unknown  Moved = -1 // the buyer's record has no such order
+	Conflict Moved = -2 // it is in a state this move does not start from; nothing changed
+)
