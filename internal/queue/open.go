@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -18,6 +19,17 @@ type Options struct {
 	Prefetch int
 	// Log is told of lost and regained connections. Default: discarded.
 	Log *slog.Logger
+}
+
+// withDefaults fills what is zero.
+func (o Options) withDefaults() Options {
+	o.Name = cmp.Or(o.Name, "seckill")
+	o.ConfirmTimeout = cmp.Or(o.ConfirmTimeout, 5*time.Second)
+	o.Prefetch = cmp.Or(o.Prefetch, 64)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
 }
 
 // Broker makes publishers and consumers of one broker. Making one dials nothing

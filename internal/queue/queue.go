@@ -1,15 +1,17 @@
 // Package queue carries messages from the edges to the backend. Two small
 // interfaces, Publisher and Consumer, stand before two brokers: RabbitMQ for
 // production and an in-memory one for a process that needs nothing installed.
-// Both pass one contract suite (queuetest).
+// Both pass one contract suite (contract_test.go).
 //
 // Delivery is at least once: a message that was confirmed is delivered until it
 // is acknowledged, so consumers must be idempotent.
 package queue
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"time"
 )
 
@@ -19,6 +21,11 @@ type Message struct {
 	ID      string
 	Body    []byte
 	Headers map[string]string
+}
+
+// copyOf shares nothing with m, so that callers may reuse their buffers.
+func copyOf(m Message) Message {
+	return Message{ID: m.ID, Body: bytes.Clone(m.Body), Headers: maps.Clone(m.Headers)}
 }
 
 // Headers that this package and the backend set.
@@ -69,7 +76,8 @@ var (
 type Publisher interface {
 	// Publish returns nil once the broker has confirmed the message and routed
 	// it to a queue. It never blocks longer than ctx or the publisher's own
-	// confirm time-out. An error says what is known, see ErrNotSent and others.
+	// confirm time-out, and keeps nothing of m. An error says what is known, see
+	// ErrNotSent and others.
 	Publish(ctx context.Context, to Target, m Message) error
 	// Ready is nil while messages can be sent, else it says why not.
 	Ready() error
@@ -83,7 +91,9 @@ type Consumer interface {
 	// Consume delivers into out until ctx ends, then returns nil after the
 	// session is closed. It reconnects by itself, for ever, with backoff. At
 	// most the prefetch count of messages is out unacknowledged. Unacknowledged
-	// messages of an ended session are delivered again.
+	// messages of an ended session are delivered again. Give out a buffer of about
+	// the prefetch count: who gathers what waits gets one at a time otherwise. One
+	// call at a time.
 	Consume(ctx context.Context, out chan<- Delivery) error
 	// Ready is nil while connected and consuming, else it says why not.
 	Ready() error
