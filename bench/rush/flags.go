@@ -1,0 +1,168 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/seckill-edge/seckill/internal/order"
+)
+
+const help = `A crowd against the edge: every buyer clicks "buy", each from an address of his
+own where the target is this machine. Prints what the buyers were told and how
+fast. With --console it then waits until everything is settled and compares what
+the buyers were told with what Redis sold and SQL stored.
+
+Usage:
+  rush --url URL --product ID [flags]
+
+Examples:
+  # a thousand buyers, one click each, and the proof
+  rush --url http://127.0.0.1:8480 --product 1001 --buyers 1000 --console http://127.0.0.1:8481
+
+  # impatient buyers: three clicks each, 256 of them at a time
+  rush --url http://127.0.0.1:8480 --product 1001 --buyers 5000 --clicks-per-buyer 3 --concurrency 256
+
+  # for a script
+  rush --url http://127.0.0.1:8480 --product 1001 --json
+
+Exit codes:
+  0  done, and all checks held
+  1  a check failed, or the run was interrupted or too slow to prove anything
+  2  wrong usage, or nothing answers at --url or --console
+
+Flags:
+`
+
+// settings are the flags, checked.
+type settings struct {
+	url, console *url.URL // console is nil without --console
+	product      string
+	buyers       int
+	clicks       int // a buyer
+	concurrency  int // buyers at a time
+	userHeader   string
+	seed         uint64
+	timeout      time.Duration // of crowd and check together
+	json         bool
+	allowRemote  bool
+}
+
+// parse reads the flags. pflag.ErrHelp means that help was asked for and printed
+// to out.
+func parse(args []string, out io.Writer) (settings, error) {
+	var s settings
+	var target, console string
+	f := pflag.NewFlagSet("rush", pflag.ContinueOnError)
+	f.SortFlags = false
+	f.SetOutput(io.Discard)
+	f.StringVar(&target, "url", "", "the edge, as http://127.0.0.1:8480 (required)")
+	f.StringVar(&s.product, "product", "", "the product to buy (required)")
+	f.IntVar(&s.buyers, "buyers", 1000, "how many buyers come, 1 to 1000000")
+	f.IntVar(&s.clicks, "clicks-per-buyer", 1, "how often each clicks, one after the other, 1 to 1000")
+	f.IntVar(&s.concurrency, "concurrency", 64, "how many buyers click at the same time, 1 to 10000")
+	f.StringVar(&console, "console", "", "the backend, as http://127.0.0.1:8481; compare the stores afterwards")
+	f.StringVar(&s.userHeader, "user-header", "X-User-Id", "the request header that names the buyer")
+	f.Uint64Var(&s.seed, "seed", 1, "chooses the order in which the buyers come")
+	f.DurationVar(&s.timeout, "timeout", 2*time.Minute, "bounds the whole run, crowd and check")
+	f.BoolVar(&s.json, "json", false, "print one JSON object in place of the tables")
+	f.BoolVar(&s.allowRemote, "allow-remote", false, "let --url and --console name another machine; be sure that it is yours")
+	f.Usage = func() { fmt.Fprint(out, help, f.FlagUsages()) }
+	if err := f.Parse(args); err != nil {
+		return s, err
+	}
+	if f.NArg() > 0 {
+		return s, fmt.Errorf("unexpected argument %q; all input goes through flags", f.Arg(0))
+	}
+	var err error
+	if s.url, err = address("--url", target, s.allowRemote); err != nil {
+		return s, err
+	}
+	if console != "" {
+		if s.console, err = address("--console", console, s.allowRemote); err != nil {
+			return s, err
+		}
+	}
+	return s, s.validate()
+}
+
+func (s settings) validate() error {
+	if !order.ValidProduct(s.product) {
+		return fmt.Errorf("--product %q is no product id; use 1 to %d of A-Z a-z 0-9 _ and -, as 1001", s.product, order.MaxProductBytes)
+	}
+	for _, n := range []struct {
+		flag       string
+		value, max int
+	}{
+		{"--buyers", s.buyers, 1_000_000},
+		{"--clicks-per-buyer", s.clicks, 1000},
+		{"--concurrency", s.concurrency, 10_000},
+	} {
+		if n.value < 1 || n.value > n.max {
+			return fmt.Errorf("%s %d is out of range; use 1 to %d", n.flag, n.value, n.max)
+		}
+	}
+	if s.userHeader == "" {
+		return errors.New("--user-header is empty; use the header that the edge reads the buyer from, as X-User-Id")
+	}
+	if s.timeout <= 0 {
+		return fmt.Errorf("--timeout %s is no time; use a positive duration, as 2m", s.timeout)
+	}
+	return nil
+}
+
+// address reads the base URL that a flag names. Unless remote is allowed it must
+// lead to this machine: the crowd is a flood.
+func address(flag, value string, remote bool) (*url.URL, error) {
+	if value == "" {
+		return nil, fmt.Errorf("%s is missing; name the address, as %s http://127.0.0.1:8480", flag, flag)
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil {
+		return nil, fmt.Errorf("%s is no http or https address without user and password; use one as http://127.0.0.1:8480", flag)
+	}
+	if !remote && !loopback(u.Hostname()) {
+		return nil, fmt.Errorf("%s %s is not this machine; use a loopback address, or --allow-remote if that machine is yours to flood", flag, u.Redacted())
+	}
+	u.RawQuery, u.Fragment = "", ""
+	return u, nil
+}
+
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// sourcesOf says from which address each buyer dials: one of his own in
+// 127.0.0.0/8 if the target is reached through IPv4 loopback and the system lets
+// us (Linux does), so that a limit per address sees a crowd and not one machine.
+// Nil leaves the choice to the system.
+func sourcesOf(target *url.URL) func(buyer int) net.Addr {
+	host := target.Hostname()
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.Is4() || !ip.IsLoopback()) {
+		return nil
+	}
+	probe, err := net.ListenTCP("tcp4", source(0))
+	if err != nil {
+		return nil
+	}
+	probe.Close()
+	return func(buyer int) net.Addr { return source(buyer) }
+}
+
+// source is the address of a buyer: 127.1.0.1 and up, without those that end in
+// 0 or 255.
+func source(buyer int) *net.TCPAddr {
+	const last = 254
+	low, rest := buyer%last+1, buyer/last
+	return &net.TCPAddr{IP: net.IPv4(127, byte(1+(rest>>8)), byte(rest), byte(low))}
+}

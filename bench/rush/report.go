@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// report is the outcome of a run; its JSON is the output of --json.
+type report struct {
+	URL       string   `json:"url"`
+	Product   string   `json:"product"`
+	Buyers    int      `json:"buyers"`
+	Clicks    int      `json:"clicks"`
+	ElapsedMS int64    `json:"elapsed_ms"`
+	Outcomes  []row    `json:"outcomes"`
+	Accepted  float64  `json:"accepted_per_s"`
+	Refused   float64  `json:"refused_per_s"`
+	Check     *verdict `json:"check,omitempty"`
+	// Error says why nothing could be proven.
+	Error string `json:"error,omitempty"`
+	OK    bool   `json:"ok"`
+}
+
+func newReport(s settings, t *tally) report {
+	r := report{
+		URL: s.url.String(), Product: s.product, Buyers: s.buyers,
+		Clicks: t.clicks, ElapsedMS: t.elapsed.Milliseconds(), Outcomes: t.rows(),
+	}
+	r.Accepted, r.Refused = t.perSecond()
+	return r
+}
+
+func (r report) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(r)
+	}
+	_, err := io.WriteString(w, r.text())
+	return err
+}
+
+func (r report) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d buyers, %d clicks in %.2f s: %.0f accepted and %.0f refused a second\n\n",
+		r.Buyers, r.Clicks, float64(r.ElapsedMS)/1000, r.Accepted, r.Refused)
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "outcome\tHTTP\tcode\tclicks\tp50 ms\tp99 ms\tmax ms\t")
+	for _, o := range r.Outcomes {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%.1f\t%.1f\t%.1f\t\n",
+			o.Outcome, dash(o.Status, o.Outcome), dash(o.Code, o.Outcome), o.Clicks, o.P50, o.P99, o.Max)
+	}
+	table.Flush()
+	if r.Check != nil {
+		b.WriteByte('\n')
+		r.Check.write(&b)
+	}
+	if r.Error != "" {
+		fmt.Fprintf(&b, "\nNothing is proven: %s\n", r.Error)
+	}
+	return b.String()
+}
+
+// dash hides the numbers of a click that got no answer.
+func dash(n int, kind string) string {
+	if kind == noAnswer {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+func (v *verdict) write(b *strings.Builder) {
+	a := v.Audit
+	fmt.Fprintf(b, "units   told %s, sold %d, stored %d, drift %d\n",
+		interval(v.Told, v.Told+v.Unknown), v.Sold, v.Stored, a.Drift)
+	fmt.Fprintf(b, "stock   total %d = available %d + frozen %d + sold %d\n", a.Total, a.Available, a.Frozen, a.Sold)
+	fmt.Fprintf(b, "orders ")
+	for _, state := range slices.Sorted(maps.Keys(a.Orders)) {
+		if a.Orders[state] > 0 {
+			fmt.Fprintf(b, " %s %d,", state, a.Orders[state])
+		}
+	}
+	fmt.Fprintf(b, " in the outbox %d, in the queue %d\n", a.Outbox, a.Queued)
+	for _, f := range v.Failures {
+		fmt.Fprintf(b, "FAILED  %s\n", f)
+	}
+	if len(v.Failures) == 0 {
+		fmt.Fprintln(b, "ok      every promised order is stored, and nothing else")
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seckill-edge/seckill/internal/order"
+)
+
+// shop answers as the edge and the console are documented to, and errs on
+// request.
+type shop struct {
+	mu        sync.Mutex
+	stock     int64
+	total     int64
+	limit     int
+	owners    map[string]string // order id → user
+	bought    map[string]string // user → order id
+	addresses map[string]bool   // that clicks came from
+
+	answer  func(w http.ResponseWriter, n int) bool // true: it has answered click n
+	audited func(*audit)                            // changes what the console says
+	fate    func(id string) string
+	clicks  int
+	audits  int
+}
+
+func newShop(t *testing.T, units int64) (*shop, string) {
+	s := &shop{
+		stock: units, total: units, limit: 1,
+		owners: map[string]string{}, bought: map[string]string{}, addresses: map[string]bool{},
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /seckill/1001", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"product_id":"1001","state":"open","left":true,"limit":%d}`, s.limit)
+	})
+	mux.HandleFunc("POST /seckill/1001", s.buy)
+	mux.HandleFunc("GET /seckill/1001/orders/{id}", s.order)
+	mux.HandleFunc("GET /api/activities/1001/audit", s.audit)
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return s, server.URL
+}
+
+func (s *shop) buy(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	s.addresses[host] = true
+	s.clicks++
+	if s.answer != nil && s.answer(w, s.clicks) {
+		return
+	}
+	user := r.Header.Get("X-User-Id")
+	switch id := s.bought[user]; {
+	case id != "":
+		refuse(w, 409, -4)
+	case s.stock == 0:
+		refuse(w, 410, -6)
+	default:
+		s.stock--
+		id, _ = order.NewID(time.UnixMilli(int64(s.clicks)), strings.NewReader("0123456789"))
+		s.bought[user], s.owners[id] = id, user
+		w.WriteHeader(http.StatusAccepted)
+		fmt.Fprintf(w, `{"code":0,"status":"queued","order_id":%q,"product_id":"1001","quantity":1}`, id)
+	}
+}
+
+func refuse(w http.ResponseWriter, status, code int) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"title":"no","status":%d,"code":%d}`, status, code)
+}
+
+func (s *shop) order(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, status := r.PathValue("id"), "created"
+	if s.owners[id] == "" || s.owners[id] != r.Header.Get("X-User-Id") {
+		refuse(w, 404, -5)
+		return
+	}
+	if s.fate != nil {
+		if status = s.fate(id); status == "" {
+			refuse(w, 404, -5)
+			return
+		}
+	}
+	fmt.Fprintf(w, `{"order_id":%q,"status":%q,"quantity":1}`, id, status)
+}
+
+func (s *shop) audit(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.audits++
+	n := int64(len(s.owners))
+	a := audit{
+		Total: s.total, Available: s.stock, Sold: s.total - s.stock, Consistent: true,
+		Orders: map[string]int64{"created": n}, Units: map[string]int64{"created": n},
+	}
+	if s.audited != nil {
+		s.audited(&a)
+	}
+	_ = json.NewEncoder(w).Encode(a)
+}
