@@ -1,0 +1,116 @@
+package caddyplugin
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seckill-edge/seckill/caddyplugin/gate"
+)
+
+// adminStatus is a module that provides the /seckill/status endpoint for the
+// Caddy admin API: whether the edge can sell, and why not; what it knows of each
+// product; and its counters.
+type adminStatus struct{}
+
+// CaddyModule returns the Caddy module information.
+func (*adminStatus) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "admin.api." + appName, New: func() caddy.Module { return new(adminStatus) }}
+}
+
+// Routes returns the route of the endpoint.
+func (s *adminStatus) Routes() []caddy.AdminRoute {
+	return []caddy.AdminRoute{{Pattern: "/seckill/status", Handler: caddy.AdminHandlerFunc(s.serve)}}
+}
+
+// status is what the endpoint answers. It holds no address of a server: those
+// carry passwords.
+type status struct {
+	Ready bool `json:"ready"`
+	// Reason says why it is not ready.
+	Reason   string          `json:"reason,omitempty"`
+	Products []productStatus `json:"products"`
+	Stats    statsStatus     `json:"stats"`
+}
+
+type productStatus struct {
+	ProductID  string `json:"product_id"`
+	ActivityID string `json:"activity_id"`
+	State      string `json:"state"`
+	Fresh      bool   `json:"fresh"`
+	Epoch      int64  `json:"epoch"`
+	Available  int64  `json:"available"`
+	Frozen     int64  `json:"frozen"`
+	Sold       int64  `json:"sold"`
+	Outbox     int64  `json:"outbox"`
+}
+
+type statsStatus struct {
+	Outcomes      map[string]uint64 `json:"outcomes"`
+	Local         uint64            `json:"local"`
+	Limited       uint64            `json:"limited"`
+	Addresses     int               `json:"addresses"`
+	Late          uint64            `json:"late"`
+	Calls         uint64            `json:"redis_calls"`
+	CallErrors    uint64            `json:"redis_call_errors"`
+	Forwarded     uint64            `json:"forwarded"`
+	PublishErrors uint64            `json:"publish_errors"`
+	LeftBehind    uint64            `json:"left_behind"`
+	Carried       int64             `json:"carried"`
+}
+
+// serve finds the app of the config that runs at the moment of the request:
+// Caddy makes its admin endpoints before the apps of the same config.
+func (*adminStatus) serve(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("method %s not allowed", r.Method)}
+	}
+	found, err := caddy.ActiveContext().AppIfConfigured(appName)
+	if errors.Is(err, caddy.ErrNotConfigured) {
+		return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: errors.New("the running config has no seckill app")}
+	}
+	if err != nil {
+		return caddy.APIError{HTTPStatus: http.StatusInternalServerError, Err: err}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(statusOf(r.Context(), found.(*App).engine.gate)); err != nil {
+		return caddy.APIError{HTTPStatus: http.StatusInternalServerError, Err: fmt.Errorf("writing the status: %w", err)}
+	}
+	return nil
+}
+
+func statusOf(ctx context.Context, g *gate.Gate) status {
+	s := status{Ready: true, Products: []productStatus{}}
+	if err := g.Ready(ctx); err != nil {
+		s.Ready, s.Reason = false, err.Error()
+	}
+	for _, v := range g.Views() {
+		s.Products = append(s.Products, productStatus{
+			ProductID: v.ProductID, ActivityID: v.ID, State: stateOf(v), Fresh: v.Fresh, Epoch: v.Epoch,
+			Available: v.Available, Frozen: v.Frozen, Sold: v.Sold, Outbox: v.Outbox,
+		})
+	}
+	slices.SortFunc(s.Products, func(a, b productStatus) int { return cmp.Compare(a.ProductID, b.ProductID) })
+	stats := g.Stats()
+	s.Stats = statsStatus{
+		Outcomes: make(map[string]uint64, len(stats.Outcomes)),
+		Local:    stats.Local, Limited: stats.Limited, Addresses: stats.Addresses, Late: stats.Late,
+		Calls: stats.Calls, CallErrors: stats.CallErrors,
+		Forwarded: stats.Forwarded, PublishErrors: stats.PublishErrors, LeftBehind: stats.LeftBehind,
+		Carried: stats.Carried,
+	}
+	for outcome, n := range stats.Outcomes {
+		s.Stats.Outcomes[outcome.String()] = n
+	}
+	return s
+}
+
+// Interface guards
+var _ caddy.AdminRouter = (*adminStatus)(nil)

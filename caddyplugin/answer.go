@@ -1,0 +1,131 @@
+package caddyplugin
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/seckill-edge/seckill/caddyplugin/gate"
+	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/lua"
+)
+
+// timeLayout is RFC 3339 with milliseconds.
+const timeLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// answer is a buffer that an answer is put together in.
+type answer struct{ b []byte }
+
+var answers = sync.Pool{New: func() any { return &answer{b: make([]byte, 0, 512)} }}
+
+// writeQueued answers a purchase that was taken. Ids are of an alphabet that
+// neither JSON nor a URL has to escape, and the prefix was checked for it.
+func writeQueued(w http.ResponseWriter, prefix string, c gate.Click, d gate.Decision) {
+	location := prefix + "/" + c.ProductID + "/orders/" + d.OrderID
+	buffer := answers.Get().(*answer)
+	defer answers.Put(buffer)
+	b := append(buffer.b[:0], `{"code":0,"status":"queued","order_id":"`...)
+	b = append(b, d.OrderID...)
+	b = append(b, `","product_id":"`...)
+	b = append(b, c.ProductID...)
+	b = append(b, `","quantity":`...)
+	b = strconv.AppendInt(b, int64(c.Quantity), 10)
+	b = append(b, `,"status_url":"`...)
+	b = append(b, location...)
+	b = append(b, `","resolve_by":"`...)
+	b = d.ResolveBy.UTC().AppendFormat(b, timeLayout)
+	b = append(b, `"}`...)
+	buffer.b = b
+
+	values := [3]string{"application/json", "no-store", location}
+	v := values[:]
+	h := w.Header()
+	h["Content-Type"] = v[0:1:1]
+	h["Cache-Control"] = v[1:2:2]
+	h["Location"] = v[2:3:3]
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = w.Write(b)
+}
+
+// writeFate answers with what became of an order.
+func writeFate(w http.ResponseWriter, f gate.Fate) {
+	document := struct {
+		OrderID   string       `json:"order_id"`
+		Status    order.State  `json:"status"`
+		Reason    order.Reason `json:"reason,omitempty"`
+		Quantity  int          `json:"quantity"`
+		ResolveBy string       `json:"resolve_by,omitempty"`
+	}{OrderID: f.OrderID, Status: f.State, Reason: f.Reason, Quantity: f.Quantity}
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	if f.State == order.Queued {
+		h.Set("Retry-After", "1")
+		if !f.ResolveBy.IsZero() {
+			document.ResolveBy = f.ResolveBy.UTC().Format(timeLayout)
+		}
+	}
+	writeJSON(w, document)
+}
+
+// The states of an activity as a storefront shows them.
+const (
+	scheduled = "scheduled"
+	open      = "open"
+	soldOut   = "sold_out"
+	ended     = "ended"
+	held      = "held"
+	closed    = "closed"
+)
+
+// writeActivity answers with an activity. Everybody sees the same for a second,
+// so a cache in front may carry the crowd that counts down.
+func writeActivity(w http.ResponseWriter, v gate.View) {
+	document := struct {
+		ProductID  string `json:"product_id"`
+		ActivityID string `json:"activity_id"`
+		Title      string `json:"title"`
+		Start      string `json:"start"`
+		End        string `json:"end"`
+		Now        string `json:"now"`
+		State      string `json:"state"`
+		Left       bool   `json:"left"`
+		Limit      int    `json:"limit"`
+	}{
+		ProductID: v.ProductID, ActivityID: v.ID, Title: v.Title,
+		Start: v.Start.UTC().Format(timeLayout),
+		End:   v.End.UTC().Format(timeLayout),
+		Now:   v.Now.UTC().Format(timeLayout),
+		State: stateOf(v), Left: v.Available > 0 && !v.Damaged, Limit: v.Limit,
+	}
+	w.Header().Set("Cache-Control", "public, max-age=1")
+	writeJSON(w, document)
+}
+
+// stateOf names where an activity stands. What is final comes first; a hold
+// before the start is not worth telling a page that counts down unless the
+// operator has set it.
+func stateOf(v gate.View) string {
+	switch {
+	case v.State == lua.Closed:
+		return closed
+	case !v.Now.Before(v.End):
+		return ended
+	case v.State != lua.Open || v.Damaged:
+		return held
+	case v.Now.Before(v.Start):
+		return scheduled
+	case !v.Fresh:
+		return held
+	case v.Available <= 0:
+		return soldOut
+	}
+	return open
+}
+
+// writeJSON sends a document of strings, numbers and truth values, which cannot
+// fail to encode. A client that is gone is nobody's error.
+func writeJSON(w http.ResponseWriter, document any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(document)
+}

@@ -1,0 +1,163 @@
+package caddyplugin
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/seckill-edge/seckill/caddyplugin/gate"
+)
+
+// The servers of a development machine, for who names none.
+const (
+	defaultRedis    = "redis://127.0.0.1:6379/0"
+	defaultRabbitMQ = "amqp://guest:guest@127.0.0.1:5672/"
+)
+
+// App is the app seckill: it owns what all seckill handlers of a config share,
+// the connections to Redis and RabbitMQ and the gate between them. A reload
+// that does not change these settings keeps the same gate, so that no
+// connection is opened anew, no limit starts afresh and no order waits twice.
+//
+// Nothing is dialled while a config is loaded or validated; until both servers
+// answer, buyers are told 503 with Retry-After.
+type App struct {
+	// Redis is the URL of the Redis that holds the stock:
+	// redis://user:password@host:6379/0, rediss:// for TLS. Placeholders such as
+	// {env.SECKILL_REDIS_URL} and {file./run/secrets/redis} are resolved when the
+	// config is loaded, so that no password is in the config itself. Default
+	// redis://127.0.0.1:6379/0.
+	Redis string `json:"redis,omitempty"`
+	// RabbitMQ is the URL of the broker that takes the orders:
+	// amqp://user:password@host:5672/vhost, amqps:// for TLS. Placeholders as
+	// with redis. Default amqp://guest:guest@127.0.0.1:5672/.
+	RabbitMQ string `json:"rabbitmq,omitempty"`
+	// Rate limits each client address, IPv6 each /64. Default: no limit. It is
+	// counted in this process: n edges allow n times as much.
+	Rate *Rate `json:"rate,omitempty"`
+	// ReserveTimeout is how long a buyer waits for Redis before he is told
+	// "queued" and learns the outcome by asking. Default 250ms.
+	ReserveTimeout caddy.Duration `json:"reserve_timeout,omitempty"`
+	// ResolveWithin is when the fate of a queued order is known at the latest.
+	// Default 30s.
+	ResolveWithin caddy.Duration `json:"resolve_within,omitempty"`
+	// Linger is how long a message waits for more orders. Default 10ms.
+	Linger caddy.Duration `json:"linger,omitempty"`
+	// OrdersPerMessage bounds a message, 1 to 256. Default 256.
+	OrdersPerMessage int `json:"orders_per_message,omitempty"`
+	// Waiting bounds the requests that wait for Redis, per product; one more is
+	// answered 503. Default 8192.
+	Waiting int `json:"waiting,omitempty"`
+	// Buffer bounds the reserved orders that wait to be published; what does not
+	// fit stays in Redis for the backend to publish. Default 65536.
+	Buffer int `json:"buffer,omitempty"`
+
+	settings settings
+	engine   *engine // nil before Provision; stays, for requests still on their way
+	log      *zap.Logger
+}
+
+// Rate is a token bucket.
+type Rate struct {
+	// Events refill the bucket every Per.
+	Events int            `json:"events"`
+	Per    caddy.Duration `json:"per"`
+	// Burst is how many events may come at once. Default: events.
+	Burst int `json:"burst,omitempty"`
+}
+
+// CaddyModule returns the Caddy module information.
+func (*App) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: appName, New: func() caddy.Module { return new(App) }}
+}
+
+// Provision takes the engine that these settings describe, or makes it. The app
+// is usable from here on: Caddy starts apps in any order.
+func (a *App) Provision(ctx caddy.Context) error {
+	a.log = ctx.Logger()
+	var err error
+	if a.settings, err = a.resolve(); err != nil {
+		return err
+	}
+	if a.engine, err = acquire(a.settings, a.log); err != nil {
+		return err
+	}
+	return registerMetrics(ctx.GetMetricsRegistry(), a.engine.gate)
+}
+
+// resolve replaces placeholders and translates the rest, whose bounds the gate
+// checks.
+func (a *App) resolve() (settings, error) {
+	s := settings{gate: gate.Config{
+		ReserveTimeout:   time.Duration(a.ReserveTimeout),
+		ResolveWithin:    time.Duration(a.ResolveWithin),
+		Linger:           time.Duration(a.Linger),
+		OrdersPerMessage: a.OrdersPerMessage,
+		Waiting:          a.Waiting,
+		Buffer:           a.Buffer,
+	}}
+	var errs []error
+	var err error
+	if s.redis, err = address("redis", a.Redis, defaultRedis); err != nil {
+		errs = append(errs, err)
+	}
+	if s.rabbitmq, err = address("rabbitmq", a.RabbitMQ, defaultRabbitMQ); err != nil {
+		errs = append(errs, err)
+	}
+	if r := a.Rate; r != nil {
+		if r.Events < 1 || r.Per <= 0 || r.Burst < 0 {
+			errs = append(errs, fmt.Errorf("rate: %d events per %s, burst %d; events and duration must be positive, burst not negative",
+				r.Events, time.Duration(r.Per), r.Burst))
+		} else {
+			s.gate.Rate = float64(r.Events) / time.Duration(r.Per).Seconds()
+			s.gate.Burst = max(r.Burst, 1)
+			if r.Burst == 0 {
+				s.gate.Burst = r.Events
+			}
+		}
+	}
+	return s, errors.Join(errs...)
+}
+
+// address resolves the placeholders of an URL. Its errors show the placeholders
+// and never what they stand for.
+func address(option, value, fallback string) (string, error) {
+	if value == "" {
+		return fallback, nil
+	}
+	resolved, err := caddy.NewReplacer().ReplaceOrErr(value, true, true)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w; set what the placeholder names, or write the URL itself", option, err)
+	}
+	return resolved, nil
+}
+
+// Start hands the log of the config that now runs to the engine, which may have
+// been made under an earlier one.
+func (a *App) Start() error {
+	a.engine.log.use(a.log)
+	return nil
+}
+
+// Stop does nothing: requests of this config may still be on their way, and the
+// next one may use the same engine. Cleanup lets go of it.
+func (*App) Stop() error { return nil }
+
+// Cleanup lets go of the engine, if it was acquired; the last one to do so
+// drains and closes it.
+func (a *App) Cleanup() error {
+	if a.engine == nil {
+		return nil
+	}
+	return release(a.settings)
+}
+
+// Interface guards
+var (
+	_ caddy.App          = (*App)(nil)
+	_ caddy.Provisioner  = (*App)(nil)
+	_ caddy.CleanerUpper = (*App)(nil)
+)

@@ -1,0 +1,232 @@
+package caddyplugin
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seckill-edge/seckill/internal/order"
+)
+
+// Bounds of the queues in memory; the gate has the same.
+const (
+	maxWaiting = 1 << 20
+	maxBuffer  = 1 << 24
+)
+
+// parseApp reads the global option seckill.
+func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
+	if existing != nil {
+		return nil, d.Err("the seckill global option may be given only once")
+	}
+	app := new(App)
+	if err := app.UnmarshalCaddyfile(d); err != nil {
+		return nil, err
+	}
+	return httpcaddyfile.App{Name: appName, Value: caddyconfig.JSON(app, nil)}, nil
+}
+
+// UnmarshalCaddyfile sets up the app from Caddyfile tokens. Syntax:
+//
+//	seckill {
+//	    redis              <url>
+//	    rabbitmq           <url>
+//	    rate               off | <events> <duration> [<burst>]
+//	    reserve_timeout    <duration>
+//	    resolve_within     <duration>
+//	    linger             <duration>
+//	    orders_per_message <1-256>
+//	    waiting            <requests>
+//	    buffer             <orders>
+//	}
+//
+// Every option may be given once, and all may be left out.
+func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // consume option name
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	seen := make(options)
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		if err := seen.once(d); err != nil {
+			return err
+		}
+		var err error
+		switch option := d.Val(); option {
+		case "redis":
+			a.Redis, err = text(d)
+		case "rabbitmq":
+			a.RabbitMQ, err = text(d)
+		case "rate":
+			a.Rate, err = parseRate(d)
+		case "reserve_timeout":
+			a.ReserveTimeout, err = duration(d)
+		case "resolve_within":
+			a.ResolveWithin, err = duration(d)
+		case "linger":
+			a.Linger, err = duration(d)
+		case "orders_per_message":
+			a.OrdersPerMessage, err = number(d, order.MaxPerMessage)
+		case "waiting":
+			a.Waiting, err = number(d, maxWaiting)
+		case "buffer":
+			a.Buffer, err = number(d, maxBuffer)
+		default:
+			err = d.Errf("unrecognized seckill option %q; there are redis, rabbitmq, rate, reserve_timeout, resolve_within, linger, orders_per_message, waiting and buffer", option)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parseRate reads off, or events, duration and burst.
+func parseRate(d *caddyfile.Dispenser) (*Rate, error) {
+	args := d.RemainingArgs()
+	if len(args) == 1 && args[0] == "off" {
+		return nil, nil
+	}
+	if len(args) != 2 && len(args) != 3 {
+		return nil, d.Errf("rate takes off, or <events> <duration> [<burst>]; it has %d arguments", len(args))
+	}
+	r := new(Rate)
+	var err error
+	if r.Events, err = strconv.Atoi(args[0]); err != nil || r.Events < 1 {
+		return nil, d.Errf("rate: events %q is not a whole number from 1; write off for no limit", args[0])
+	}
+	per, err := caddy.ParseDuration(args[1])
+	if err != nil || per <= 0 {
+		return nil, d.Errf("rate: duration %q is not a positive duration such as 1s", args[1])
+	}
+	r.Per = caddy.Duration(per)
+	if len(args) == 3 {
+		if r.Burst, err = strconv.Atoi(args[2]); err != nil || r.Burst < 1 {
+			return nil, d.Errf("rate: burst %q is not a whole number from 1", args[2])
+		}
+	}
+	return r, nil
+}
+
+// parseHandler reads the directive seckill.
+func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	handler := new(Handler)
+	err := handler.UnmarshalCaddyfile(h.Dispenser)
+	return handler, err
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	seckill [<matcher>] {
+//	    identity                 <placeholder>
+//	    insecure_client_identity on | off
+//	    path_prefix              <path>
+//	}
+//
+// The placeholder may be written with or without braces. Every option may be
+// given once, and all may be left out.
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // consume directive name
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	seen := make(options)
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		if err := seen.once(d); err != nil {
+			return err
+		}
+		var err error
+		switch option := d.Val(); option {
+		case "identity":
+			h.Identity, err = text(d)
+			h.Identity = bare(h.Identity)
+		case "insecure_client_identity":
+			h.InsecureClientIdentity, err = onOff(d)
+		case "path_prefix":
+			if h.PathPrefix, err = text(d); err == nil {
+				if bad := checkPrefix(h.PathPrefix); bad != nil {
+					err = d.Errf("path_prefix %q: %v", h.PathPrefix, bad)
+				}
+			}
+		default:
+			err = d.Errf("unrecognized seckill subdirective %q; there are identity, insecure_client_identity and path_prefix", option)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// options remembers which options were given.
+type options map[string]bool
+
+func (o options) once(d *caddyfile.Dispenser) error {
+	if o[d.Val()] {
+		return d.Errf("%s is given twice", d.Val())
+	}
+	o[d.Val()] = true
+	return nil
+}
+
+// text reads an option's one argument, which must not be empty.
+func text(d *caddyfile.Dispenser) (string, error) {
+	option := d.Val()
+	var value string
+	if !d.AllArgs(&value) {
+		return "", d.Errf("%s takes one argument", option)
+	}
+	if value == "" {
+		return "", d.Errf("%s is empty", option)
+	}
+	return value, nil
+}
+
+func duration(d *caddyfile.Dispenser) (caddy.Duration, error) {
+	option := d.Val()
+	value, err := text(d)
+	if err != nil {
+		return 0, err
+	}
+	parsed, err := caddy.ParseDuration(value)
+	if err != nil || parsed < time.Millisecond {
+		return 0, d.Errf("%s %q is not a duration of 1ms or more, such as 250ms", option, value)
+	}
+	return caddy.Duration(parsed), nil
+}
+
+func number(d *caddyfile.Dispenser, limit int) (int, error) {
+	option := d.Val()
+	value, err := text(d)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > limit {
+		return 0, d.Errf("%s %q is not a whole number from 1 to %d", option, value, limit)
+	}
+	return n, nil
+}
+
+func onOff(d *caddyfile.Dispenser) (bool, error) {
+	option := d.Val()
+	value, err := text(d)
+	if err != nil {
+		return false, err
+	}
+	if value != "on" && value != "off" {
+		return false, d.Errf("%s %q is neither on nor off", option, value)
+	}
+	return value == "on", nil
+}
+
+// Interface guards
+var (
+	_ caddyfile.Unmarshaler = (*App)(nil)
+	_ caddyfile.Unmarshaler = (*Handler)(nil)
+)

@@ -1,0 +1,214 @@
+package caddyplugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seckill-edge/seckill/caddyplugin/gate"
+	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/lua"
+)
+
+const defaultPrefix = "/seckill"
+
+// Handler sells: it answers under its path prefix and passes everything else on.
+// It needs the app seckill.
+//
+//	POST <prefix>/<product>                 buys: body empty or {"quantity":n}
+//	GET  <prefix>/<product>                 the activity, for a page that counts down
+//	GET  <prefix>/<product>/orders/<order>  what became of the caller's order
+//
+// Who buys is read from a placeholder that an authenticator in front has set.
+// Refusals are application/problem+json, with the outcome's number as code.
+type Handler struct {
+	// Identity names the placeholder that holds the id of the logged in user,
+	// without braces: one that an authenticator sets, not one that repeats what
+	// the client sent. Nobody is logged in where it is empty, and every purchase
+	// is answered 401. With forward_auth take the authenticator's answer,
+	// http.reverse_proxy.header.Remote-User. Default http.auth.user.id.
+	Identity string `json:"identity,omitempty"`
+	// InsecureClientIdentity allows an identity that the client states itself,
+	// such as http.request.header.X-User-Id. Anybody can then buy in anybody's
+	// name: for development and load tests.
+	InsecureClientIdentity bool `json:"insecure_client_identity,omitempty"`
+	// PathPrefix is what the paths of the API start with, as clients see it.
+	// Default /seckill.
+	PathPrefix string `json:"path_prefix,omitempty"`
+
+	gate     seller
+	identity identity
+}
+
+// seller is what the handler needs of a gate.
+type seller interface {
+	Limit(netip.Addr) gate.Limited
+	Reserve(context.Context, gate.Click) gate.Decision
+	View(ctx context.Context, product string) (gate.View, lua.Outcome)
+	Fate(ctx context.Context, product, user, orderID string) (gate.Fate, error)
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers." + appName, New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision finds the app.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	if h.PathPrefix == "" {
+		h.PathPrefix = defaultPrefix
+	}
+	h.identity = newIdentity(h.Identity)
+	app, err := ctx.AppIfConfigured(appName)
+	if errors.Is(err, caddy.ErrNotConfigured) {
+		return fmt.Errorf("the seckill handler needs the seckill app: put a seckill { … } block into the global options, or apps.seckill into the JSON: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	h.gate = app.(*App).engine.gate
+	return nil
+}
+
+// Validate refuses what would sell to anybody in anybody's name.
+func (h *Handler) Validate() error {
+	if err := checkPrefix(h.PathPrefix); err != nil {
+		return fmt.Errorf("path_prefix %q: %w", h.PathPrefix, err)
+	}
+	return h.identity.check(h.InsecureClientIdentity)
+}
+
+// ServeHTTP answers what is under the prefix. The order of steps is that of
+// cost: what needs no lookup comes first, Redis last.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	what, product, orderID := route(h.PathPrefix, r.URL.Path)
+	if what == notOurs {
+		return next.ServeHTTP(w, r)
+	}
+	buying := what == activityCall && r.Method == http.MethodPost
+	if !buying && r.Method != http.MethodGet && r.Method != http.MethodHead {
+		refuseMethod(w, what)
+		return nil
+	}
+	var user string
+	if buying || what == orderCall {
+		if user = h.identity.of(r); user == "" {
+			unauthorized.write(w, 0)
+			return nil
+		}
+		if !order.ValidUser(user) {
+			badUser.write(w, 0)
+			return nil
+		}
+	}
+	if limited := h.gate.Limit(clientAddress(r)); !limited.Allowed {
+		tooMany.write(w, max(limited.RetryAfter, time.Second))
+		return nil
+	}
+	switch {
+	case buying:
+		h.buy(w, r, product, user)
+	case what == activityCall:
+		h.showActivity(w, r, product)
+	case what == orderCall:
+		h.showOrder(w, r, product, user, orderID)
+	case what == badProduct:
+		refusalOf(lua.NoProduct).write(w, 0)
+	default:
+		nothingHere.write(w, 0)
+	}
+	return nil
+}
+
+func (h *Handler) buy(w http.ResponseWriter, r *http.Request, product, user string) {
+	quantity, ok, err := readQuantity(r)
+	switch {
+	case errors.Is(err, errBodyTooLarge):
+		bodyTooLarge.write(w, 0)
+		return
+	case err != nil || !ok:
+		badBody.write(w, 0)
+		return
+	}
+	click := gate.Click{ProductID: product, UserID: user, Quantity: quantity}
+	decision := h.gate.Reserve(r.Context(), click)
+	switch decision.Outcome {
+	case lua.Reserved:
+		writeQueued(w, h.PathPrefix, click, decision)
+	case lua.AlreadyBought:
+		refusalOf(lua.AlreadyBought).writeOrder(w, decision.OrderID)
+	default:
+		refusalOf(decision.Outcome).write(w, decision.RetryAfter)
+	}
+}
+
+func (h *Handler) showActivity(w http.ResponseWriter, r *http.Request, product string) {
+	view, outcome := h.gate.View(r.Context(), product)
+	switch outcome {
+	case lua.Reserved:
+		writeActivity(w, view)
+	case lua.NoProduct:
+		refusalOf(lua.NoProduct).write(w, 0)
+	default:
+		refusalOf(outcome).write(w, time.Second)
+	}
+}
+
+func (h *Handler) showOrder(w http.ResponseWriter, r *http.Request, product, user, orderID string) {
+	if !order.ValidID(orderID) {
+		noOrder.write(w, 0)
+		return
+	}
+	fate, err := h.gate.Fate(r.Context(), product, user, orderID)
+	switch {
+	case errors.Is(err, gate.ErrNoOrder):
+		noOrder.write(w, 0)
+	case err != nil:
+		unavailable.write(w, time.Second)
+	default:
+		writeFate(w, fate)
+	}
+}
+
+// refuseMethod answers a method that the resource does not have; where there is
+// no resource, that comes first.
+func refuseMethod(w http.ResponseWriter, what call) {
+	switch what {
+	case activityCall:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+	case orderCall:
+		w.Header().Set("Allow", "GET, HEAD")
+	case badProduct:
+		refusalOf(lua.NoProduct).write(w, 0)
+		return
+	default:
+		nothingHere.write(w, 0)
+		return
+	}
+	wrongMethod.write(w, 0)
+}
+
+// clientAddress is the client's address as Caddy knows it, behind the proxies
+// that the operator trusts. All clients without one share the zero address.
+func clientAddress(r *http.Request) netip.Addr {
+	s, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
+	addr, err := netip.ParseAddr(s)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return addr
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.Validator             = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ seller                      = (*gate.Gate)(nil)
+)

@@ -1,0 +1,81 @@
+package caddyplugin
+
+import (
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+const (
+	defaultIdentity = "http.auth.user.id"
+	fromRequest     = "http.request."
+	fromHeader      = fromRequest + "header."
+	// fromCertificate is what the TLS client certificate says, the one part of a
+	// request that the server itself has verified.
+	fromCertificate = fromRequest + "tls.client."
+)
+
+// identity finds out who a request comes from.
+type identity struct {
+	placeholder string
+	// header is set if the placeholder is that of a request header, which is then
+	// read without the detour.
+	header string
+}
+
+// newIdentity takes a placeholder's name, with or without its braces.
+func newIdentity(placeholder string) identity {
+	placeholder = bare(placeholder)
+	if placeholder == "" {
+		placeholder = defaultIdentity
+	}
+	i := identity{placeholder: placeholder}
+	if name, ok := strings.CutPrefix(placeholder, fromHeader); ok {
+		i.header = textproto.CanonicalMIMEHeaderKey(name)
+	}
+	return i
+}
+
+// bare takes the braces off a placeholder.
+func bare(placeholder string) string {
+	if inner, ok := strings.CutPrefix(placeholder, "{"); ok {
+		if inner, ok = strings.CutSuffix(inner, "}"); ok {
+			return inner
+		}
+	}
+	return placeholder
+}
+
+// check refuses a placeholder that cannot be one, and one that the client
+// itself fills unless insecure says that this is meant.
+func (i identity) check(insecure bool) error {
+	if strings.ContainsAny(i.placeholder, "{} \t") {
+		return fmt.Errorf("identity %q: not the name of one placeholder, such as %s", i.placeholder, defaultIdentity)
+	}
+	if insecure || !strings.HasPrefix(i.placeholder, fromRequest) || strings.HasPrefix(i.placeholder, fromCertificate) {
+		return nil
+	}
+	return fmt.Errorf("identity %q is what the client says of itself, so that anybody could buy in anybody's name; "+
+		"name a placeholder that an authenticator sets (%s; http.reverse_proxy.header.Remote-User with forward_auth; %s…), "+
+		"or turn insecure_client_identity on for development", i.placeholder, defaultIdentity, fromCertificate)
+}
+
+// of returns the user id, empty if there is none.
+func (i identity) of(r *http.Request) string {
+	if i.header != "" {
+		values := r.Header[i.header]
+		if len(values) == 1 {
+			return values[0]
+		}
+		return "" // none, or two that contradict each other
+	}
+	replacer, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	if !ok {
+		return ""
+	}
+	user, _ := replacer.GetString(i.placeholder)
+	return user
+}

@@ -1,0 +1,123 @@
+package caddyplugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seckill-edge/seckill/caddyplugin/gate"
+)
+
+const namespace, subsystem = "caddy", "seckill"
+
+// metric is one figure of a gate.
+type metric struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(gate.Stats) float64
+}
+
+// distribution is one histogram of a gate.
+type distribution struct {
+	desc  *prometheus.Desc
+	value func(gate.Stats) gate.Histogram
+}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(namespace, subsystem, name), help, labels, nil)
+}
+
+var (
+	answersDesc = describe("answers_total", "Requests to buy that were answered, by outcome.", "outcome")
+	readyDesc   = describe("ready", "1 while Redis answers and the queue takes messages.")
+
+	metrics = []metric{
+		{describe("local_refusals_total", "Requests to buy that were refused without asking Redis."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Local) }},
+		{describe("limited_total", "Calls refused by the limit per address."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Limited) }},
+		{describe("limited_addresses", "Client addresses told apart by the limit now."),
+			prometheus.GaugeValue, func(s gate.Stats) float64 { return float64(s.Addresses) }},
+		{describe("late_total", "Buyers told \"queued\" before Redis had answered."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Late) }},
+		{describe("redis_calls_total", "Reserve calls to Redis."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Calls) }},
+		{describe("redis_call_errors_total", "Reserve calls to Redis that failed."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.CallErrors) }},
+		{describe("forwarded_orders_total", "Orders that the broker has confirmed."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Forwarded) }},
+		{describe("publish_errors_total", "Messages that the broker has not confirmed."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.PublishErrors) }},
+		{describe("left_behind_orders_total", "Orders left in the outbox for the backend to publish."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.LeftBehind) }},
+		{describe("carried_orders", "Orders reserved and not yet confirmed by the broker, now."),
+			prometheus.GaugeValue, func(s gate.Stats) float64 { return float64(s.Carried) }},
+	}
+	distributions = []distribution{
+		{describe("batch_requests", "Requests to buy in one call to Redis."),
+			func(s gate.Stats) gate.Histogram { return s.BatchSize }},
+		{describe("redis_call_seconds", "Duration of the reserve calls to Redis."),
+			func(s gate.Stats) gate.Histogram { return s.CallSeconds }},
+		{describe("message_orders", "Orders in one confirmed message."),
+			func(s gate.Stats) gate.Histogram { return s.MessageSize }},
+		{describe("publish_seconds", "Time until the broker confirmed a message."),
+			func(s gate.Stats) gate.Histogram { return s.PublishSeconds }},
+	}
+)
+
+// watched is what the collector needs of a gate.
+type watched interface {
+	Stats() gate.Stats
+	Ready(context.Context) error
+}
+
+// collector reads a gate when it is scraped, so that counting costs the hot path
+// nothing here, and the figures go on over a reload that keeps the gate.
+type collector struct{ gate watched }
+
+// registerMetrics adds the gate's figures to a config's registry. A twin that is
+// there already tells the same.
+func registerMetrics(registry *prometheus.Registry, g watched) error {
+	if registry == nil {
+		return nil // a context without one: nobody scrapes it
+	}
+	var twin prometheus.AlreadyRegisteredError
+	if err := registry.Register(collector{g}); err != nil && !errors.As(err, &twin) {
+		return fmt.Errorf("registering the seckill metrics: %w", err)
+	}
+	return nil
+}
+
+// Describe implements prometheus.Collector.
+func (collector) Describe(to chan<- *prometheus.Desc) {
+	to <- answersDesc
+	to <- readyDesc
+	for i := range metrics {
+		to <- metrics[i].desc
+	}
+	for i := range distributions {
+		to <- distributions[i].desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(to chan<- prometheus.Metric) {
+	stats := c.gate.Stats()
+	for outcome, n := range stats.Outcomes {
+		to <- prometheus.MustNewConstMetric(answersDesc, prometheus.CounterValue, float64(n), outcome.String())
+	}
+	ready := 1.0
+	if c.gate.Ready(context.Background()) != nil { // a gate bounds the wait itself
+		ready = 0
+	}
+	to <- prometheus.MustNewConstMetric(readyDesc, prometheus.GaugeValue, ready)
+	for _, m := range metrics {
+		to <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(stats))
+	}
+	for _, d := range distributions {
+		h := d.value(stats)
+		to <- prometheus.MustNewConstHistogram(d.desc, h.Count, h.Sum, h.Buckets)
+	}
+}

@@ -1,0 +1,25 @@
+// Package caddyplugin is Caddy's face of the flash sale: the app that owns the
+// connections, the handler that answers buyers, the metrics, the admin endpoint
+// and the Caddyfile's syntax. What is decided about a click is decided in gate.
+//
+// Modules: seckill, http.handlers.seckill, admin.api.seckill.
+package caddyplugin
+
+import (
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+)
+
+// appName is the app's module id, and the name of its directive and option.
+const appName = "seckill"
+
+func init() {
+	caddy.RegisterModule(&App{})
+	caddy.RegisterModule(&Handler{})
+	caddy.RegisterModule(&adminStatus{})
+	httpcaddyfile.RegisterGlobalOption(appName, parseApp)
+	httpcaddyfile.RegisterHandlerDirective(appName, parseHandler)
+	// Behind authenticators, rewrites and an operator's "error 503", in front of
+	// everything that answers.
+	httpcaddyfile.RegisterDirectiveOrder(appName, httpcaddyfile.Before, "respond")
+}
