@@ -1,0 +1,49 @@
+# Everything a developer does here. `make help` lists it.
+
+# The tags Caddy's own releases are built with: without them a plain go build of
+# Caddy compiles in SQL drivers that its internal certificate authority could use.
+TAGS := nobadger,nomysql,nopgx
+export GOFLAGS := $(GOFLAGS) -tags=$(TAGS)
+
+# golangci-lint is run by version and not required by go.mod: its hundreds of
+# modules would weigh on everybody who imports the plugin.
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## Run a sale on embedded parts: nothing to install
+	go run ./standalone
+
+.PHONY: servers
+servers: ## Install the servers the tests run on (Debian, as root or by sudo)
+	@sh internal/servicetest/install.sh
+
+.PHONY: test
+test: servers ## Run everything on private servers, with the race detector
+	go vet ./...
+	go test -race -timeout 14m ./...
+
+.PHONY: test-short
+test-short: ## Run what needs nothing installed
+	go test -short ./...
+
+.PHONY: lint
+lint: ## Check the code's form and the fences between the rooms
+	go run $(GOLANGCI) run ./...
+
+.PHONY: fmt
+fmt: ## Format the code
+	go run $(GOLANGCI) fmt ./...
+
+.PHONY: caddy
+caddy: ## Build bin/caddy with the plugin, as xcaddy.toml says
+	go run ./internal/cmd/buildcaddy
+
+.PHONY: bench
+bench: servers ## Measure, as ratios to a bare Caddy and to the naive way, in one run
+	go run ./bench
