@@ -13,41 +13,21 @@
 package gate
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seckill-edge/seckill/caddyplugin/limit"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
 	"github.com/seckill-edge/seckill/lua"
 )
-
-// Config of a gate. Zero values mean the defaults.
-type Config struct {
-	// Rate and Burst bound each client address (IPv6: each /64): tokens a
-	// second, and how many at once. Rate 0 means no limit.
-	Rate  float64
-	Burst int
-	// ReserveTimeout is how long a buyer waits for Redis before he is told
-	// "queued" and learns the outcome by asking. Default 250 ms.
-	ReserveTimeout time.Duration
-	// ResolveWithin is when a queued order's fate is known at the latest,
-	// counted from the answer. Default 30 s.
-	ResolveWithin time.Duration
-	// Linger is how long a message waits for more orders. Default 10 ms.
-	Linger time.Duration
-	// OrdersPerMessage bounds a message, 1 to order.MaxPerMessage. Default 256.
-	OrdersPerMessage int
-	// Waiting bounds the requests that wait for Redis, per product; beyond it
-	// they are refused with Held. Default 8192.
-	Waiting int
-	// Buffer bounds the reserved orders that wait to be published; what does not
-	// fit stays in the outbox for the backend's relay. Default 65536.
-	Buffer int
-}
 
 // Deps are what a gate works with. All are required.
 type Deps struct {
@@ -86,7 +66,7 @@ type Limited struct {
 	RetryAfter time.Duration
 }
 
-// View is an activity as the storefront sees it.
+// View is an activity as this edge sees it; Now is an estimate of Redis's clock.
 type View struct {
 	lua.Snapshot
 	// Fresh says that Redis has confirmed it within the last seconds. A view
@@ -103,14 +83,90 @@ type Fate struct {
 	ResolveBy time.Time
 }
 
-// Interface of *Gate, in the order of a click's way:
-//
-//	New(Config, Deps) (*Gate, error)       checks the config, starts the workers, dials nothing
-//	Limit(netip.Addr) Limited
-//	Reserve(ctx, Click) Decision           never blocks longer than ReserveTimeout
-//	View(ctx, product) (View, lua.Outcome) Reserved, NoProduct, or Held when Redis cannot be asked
-//	Fate(ctx, product, user, orderID) (Fate, error)  ErrNoOrder, ErrUnavailable
-//	Ready() error                          nil while Redis answers and the queue takes messages
-//	Stats() Stats                          counters since New, for metrics and the admin endpoint
-//	Close(ctx)                             waits for clicks in flight, publishes what it carries, stops
-var _ = netip.Addr{}
+// Gate decides on clicks. It is safe for concurrent use.
+type Gate struct {
+	cfg     Config
+	deps    Deps
+	limiter *limit.Limiter // nil: no limit
+	stats   *counters
+	late    *lateOrders
+
+	// ctx ends the workers; it ends only after Close has drained them.
+	ctx     context.Context
+	stop    context.CancelFunc
+	workers sync.WaitGroup
+
+	sales   salesBook
+	publish *forwarder
+}
+
+// New checks the config and starts the workers. It dials nothing: a gate without
+// Redis refuses with lua.Held until Redis answers. Close must be called.
+func New(cfg Config, deps Deps) (*Gate, error) {
+	cfg.setDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	g := &Gate{cfg: cfg, deps: deps, stats: newCounters(), late: newLateOrders(2 * cfg.ResolveWithin)}
+	if cfg.Rate > 0 {
+		g.limiter = limit.New(cfg.Rate, cfg.Burst, maxAddresses)
+	}
+	g.ctx, g.stop = context.WithCancel(context.Background())
+	g.sales.init()
+	g.publish = newForwarder(g)
+	g.start(g.watchdog)
+	return g, nil
+}
+
+// Limit takes a token of the client's bucket. addr may be the zero Addr: clients
+// without an address share one bucket.
+func (g *Gate) Limit(addr netip.Addr) Limited {
+	if g.limiter == nil {
+		return Limited{Allowed: true}
+	}
+	ok, wait := g.limiter.Allow(addr, g.deps.Now())
+	if !ok {
+		g.stats.limited.Add(1)
+	}
+	return Limited{Allowed: ok, RetryAfter: wait}
+}
+
+// Stats returns the counters since New.
+func (g *Gate) Stats() Stats {
+	s := g.stats.snapshot()
+	if g.limiter != nil {
+		s.Addresses = g.limiter.Len()
+	}
+	return s
+}
+
+// Ready is nil while Redis answers and the queue takes messages; else it says
+// what does not. The gate itself is usable either way.
+func (g *Gate) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := g.deps.Redis.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("redis: %w", err)
+	}
+	if err := g.deps.Publisher.Ready(); err != nil {
+		return fmt.Errorf("queue: %w", err)
+	}
+	return nil
+}
+
+// Close refuses new clicks, waits until those under way are answered and what
+// was reserved is published and confirmed, but not longer than ctx, and stops
+// the workers. What is not confirmed by then is in the outbox, and the backend
+// publishes it. The Redis client and the publisher stay open: they are the
+// caller's.
+func (g *Gate) Close(ctx context.Context) {
+	for _, s := range g.sales.close() {
+		s.group.drain(ctx)
+	}
+	g.publish.drain(ctx)
+	g.stop()
+	g.workers.Wait()
+}
+
+// start runs f in a goroutine that Close waits for.
+func (g *Gate) start(f func()) { g.workers.Go(f) }

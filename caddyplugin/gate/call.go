@@ -1,0 +1,109 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seckill-edge/seckill/lua"
+)
+
+// errNotExecuted marks a failed call of which Redis has certainly run nothing.
+var errNotExecuted = errors.New("not executed")
+
+func notExecuted(err error) bool { return errors.Is(err, errNotExecuted) }
+
+// call reserves for a batch. A call whose outcome is unknown (time-out, lost
+// connection) is repeated with the same order ids, which has no second effect,
+// until Redis says or half of ResolveWithin is over. The entrance is shut
+// meanwhile, so that nobody queues up behind it.
+func (g *group) call(batch []*ticket) (lua.Batch, error) {
+	gate := g.sale.gate
+	requests := make([]lua.Request, len(batch))
+	for i, t := range batch {
+		requests[i] = t.request
+	}
+	epoch := g.sale.view.Load().Epoch
+	deadline := gate.deps.Now().Add(gate.cfg.ResolveWithin / 2)
+	renewed, unknown := false, false
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		reply, err := g.callOnce(epoch, requests)
+		if err == nil {
+			if !renewed && reply.State == lua.Open && reply.Epoch != epoch {
+				// The activity was held and opened again since the last look; these
+				// clicks came under the new epoch.
+				renewed, epoch = true, reply.Epoch
+				g.sale.lookNow()
+				continue
+			}
+			return reply, nil
+		}
+		g.sale.shutDown(err)
+		unknown = unknown || !notSent(err)
+		if !unknown {
+			return lua.Batch{}, errors.Join(errNotExecuted, err)
+		}
+		if gate.deps.Now().After(deadline) || !gate.sleep(wait) {
+			return lua.Batch{}, err
+		}
+	}
+}
+
+func (g *group) callOnce(epoch int64, requests []lua.Request) (lua.Batch, error) {
+	gate := g.sale.gate
+	ctx, cancel := context.WithTimeout(gate.ctx, callTimeout)
+	defer cancel()
+	start := gate.deps.Now()
+	reply, err := lua.Reserve(ctx, gate.deps.Redis, g.sale.product, epoch, requests)
+	gate.stats.calls.Add(1)
+	gate.stats.callSeconds.since(start, gate.deps.Now())
+	gate.stats.batchSize.observe(float64(len(requests)))
+	if err != nil {
+		gate.stats.callErrors.Add(1)
+	}
+	return reply, err
+}
+
+// notSent says whether err proves that Redis has run nothing: it could not be
+// dialled, no connection was free, or it answered with an error (LOADING,
+// READONLY, OOM …; the scripts check first and write last).
+func notSent(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return true
+	}
+	var reply redis.Error
+	return errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &reply)
+}
+
+// sleep waits for d; it returns false at once when the gate stops.
+func (g *Gate) sleep(d time.Duration) bool {
+	t := time.NewTimer(jitter(d))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-g.ctx.Done():
+		return false
+	}
+}
+
+// watchdog gives up waiting for Redis on behalf of the clicks.
+func (g *Gate) watchdog() {
+	tick := time.NewTicker(max(g.cfg.ReserveTimeout/10, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-g.ctx.Done():
+			return
+		}
+		before := g.deps.Now().Add(-g.cfg.ReserveTimeout)
+		for _, s := range g.sales.all() {
+			s.group.expire(before)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package gate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seckill-edge/seckill/internal/order"
+)
+
+// Config of a gate. Zero values mean the defaults.
+type Config struct {
+	// Rate and Burst bound each client address (IPv6: each /64): tokens a
+	// second, and how many at once. Rate 0 means no limit.
+	Rate  float64
+	Burst int
+	// ReserveTimeout is how long a buyer waits for Redis before he is told
+	// "queued" and learns the outcome by asking. Default 250 ms.
+	ReserveTimeout time.Duration
+	// ResolveWithin is when a queued order's fate is known at the latest,
+	// counted from the answer. Default 30 s.
+	ResolveWithin time.Duration
+	// Linger is how long a message waits for more orders. Default 10 ms.
+	Linger time.Duration
+	// OrdersPerMessage bounds a message, 1 to order.MaxPerMessage. Default 256.
+	OrdersPerMessage int
+	// Waiting bounds the requests that wait for Redis, per product; beyond it
+	// they are refused with Held. Default 8192.
+	Waiting int
+	// Buffer bounds the reserved orders that wait to be published; what does not
+	// fit stays in the outbox for the backend's relay. Default 65536.
+	Buffer int
+}
+
+const (
+	// callTimeout bounds one call to Redis. The client's own time-outs are
+	// shorter; this one is for a client that was given others.
+	callTimeout = time.Second
+	// maxAddresses bounds the limiter's memory to about 200 MB.
+	maxAddresses = 1 << 20
+	// maxSales bounds the products with a live view. Beyond it products are held.
+	maxSales = 1024
+	// batchMax is the most requests in one script call. Measured: the price of a
+	// request falls until 64 to 128 and rises again behind.
+	batchMax = 128
+	// secondCall is how many requests must wait before a second call of the same
+	// product goes out beside the first. Fewer make smaller batches and lose.
+	secondCall = 16
+)
+
+func (c *Config) setDefaults() {
+	if c.ReserveTimeout == 0 {
+		c.ReserveTimeout = 250 * time.Millisecond
+	}
+	if c.ResolveWithin == 0 {
+		c.ResolveWithin = 30 * time.Second
+	}
+	if c.Linger == 0 {
+		c.Linger = 10 * time.Millisecond
+	}
+	if c.OrdersPerMessage == 0 {
+		c.OrdersPerMessage = order.MaxPerMessage
+	}
+	if c.Waiting == 0 {
+		c.Waiting = 8192
+	}
+	if c.Buffer == 0 {
+		c.Buffer = 65536
+	}
+	if c.Rate > 0 && c.Burst == 0 {
+		c.Burst = max(1, int(c.Rate))
+	}
+}
+
+func (c *Config) validate() error {
+	if c.Rate < 0 || c.Rate > 1e9 {
+		return fmt.Errorf("rate %v: must be 0 (no limit) to 1e9 a second", c.Rate)
+	}
+	if c.Burst < 0 || c.Burst > 1e9 {
+		return fmt.Errorf("burst %d: must be 1 to 1e9", c.Burst)
+	}
+	for _, d := range []struct {
+		name     string
+		v        time.Duration
+		min, max time.Duration
+	}{
+		{"reserve_timeout", c.ReserveTimeout, 10 * time.Millisecond, 10 * time.Second},
+		{"resolve_within", c.ResolveWithin, 5 * time.Second, time.Hour},
+		{"linger", c.Linger, time.Millisecond, time.Second},
+	} {
+		if d.v < d.min || d.v > d.max {
+			return fmt.Errorf("%s %v: must be %v to %v", d.name, d.v, d.min, d.max)
+		}
+	}
+	if c.OrdersPerMessage < 1 || c.OrdersPerMessage > order.MaxPerMessage {
+		return fmt.Errorf("orders_per_message %d: must be 1 to %d", c.OrdersPerMessage, order.MaxPerMessage)
+	}
+	if c.Waiting < 1 || c.Waiting > 1<<20 {
+		return fmt.Errorf("waiting %d: must be 1 to %d", c.Waiting, 1<<20)
+	}
+	if c.Buffer < 1 || c.Buffer > 1<<24 {
+		return fmt.Errorf("buffer %d: must be 1 to %d", c.Buffer, 1<<24)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package gate
+
+import (
+	"context"
+	"time"
+
+	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/lua"
+)
+
+// Reserve decides on a click. It returns after ReserveTimeout at the latest (and
+// a few milliseconds): a buyer whom Redis has not answered by then is told
+// "queued", his reservation goes on, and Fate tells how it ended. ctx is only
+// looked at while a product is seen for the first time: a click that has gone to
+// Redis is not taken back because its client hung up.
+func (g *Gate) Reserve(ctx context.Context, c Click) Decision {
+	s, outcome := g.sale(ctx, c.ProductID)
+	if s == nil {
+		g.stats.local.Add(1)
+		return g.refuse(outcome, "", retryHeld(outcome))
+	}
+	now := g.deps.Now()
+	if outcome, retry := s.refusal(now, c.Quantity); outcome != lua.Reserved {
+		g.stats.local.Add(1)
+		return g.refuse(outcome, "", retry)
+	}
+	id, err := order.NewID(now, g.deps.Random)
+	if err != nil {
+		g.deps.Log.Error("cannot make an order id", "error", err)
+		return g.refuse(lua.Held, "", time.Second)
+	}
+	t := newTicket(lua.Request{OrderID: id, UserID: c.UserID, Quantity: c.Quantity}, now)
+	if !s.group.join(t) {
+		g.stats.local.Add(1)
+		return g.refuse(lua.Held, "", time.Second)
+	}
+	<-t.answered
+	late, result := t.late, t.result
+	if late {
+		// The group still holds the ticket, so it is not given back to the pool.
+		g.stats.late.Add(1)
+		g.stats.outcome(lua.Reserved)
+		return Decision{OrderID: id, ResolveBy: g.resolveBy(now)}
+	}
+	t.free()
+	if result.Outcome != lua.Reserved {
+		return g.refuse(result.Outcome, result.OrderID, retryHeld(result.Outcome))
+	}
+	g.stats.outcome(lua.Reserved)
+	return Decision{OrderID: id, ResolveBy: g.resolveBy(now)}
+}
+
+func (g *Gate) refuse(o lua.Outcome, orderID string, retry time.Duration) Decision {
+	g.stats.outcome(o)
+	return Decision{Outcome: o, OrderID: orderID, RetryAfter: retry}
+}
+
+func (g *Gate) resolveBy(made time.Time) time.Time { return made.Add(g.cfg.ResolveWithin) }
+
+// retryHeld is when to come back after a refusal that Redis or the lack of it
+// gave. NotStarted from the script is at most clockSlack too early.
+func retryHeld(o lua.Outcome) time.Duration {
+	if o == lua.Held || o == lua.NotStarted {
+		return time.Second
+	}
+	return 0
+}
+
+// View returns the activity of a product as this edge sees it. The outcome is
+// lua.Reserved with a view, NoProduct without an activity, Held when Redis could
+// not be asked.
+func (g *Gate) View(ctx context.Context, product string) (View, lua.Outcome) {
+	s, outcome := g.sale(ctx, product)
+	if s == nil {
+		return View{}, outcome
+	}
+	return s.current(g.deps.Now()), lua.Reserved
+}
+
+// Views returns the activities this edge has sold or looked at since it started.
+func (g *Gate) Views() []View {
+	now := g.deps.Now()
+	sales := g.sales.all()
+	views := make([]View, 0, len(sales))
+	for _, s := range sales {
+		views = append(views, s.current(now))
+	}
+	return views
+}
+
+func (s *sale) current(now time.Time) View {
+	v := s.view.Load()
+	view := View{Snapshot: v.Snapshot, Fresh: !s.shut.Load() && now.Sub(v.seen) <= freshFor}
+	view.Now = v.serverNow(now)
+	if s.soldOut.Load() {
+		view.Available = 0
+	}
+	return view
+}
