@@ -9,7 +9,7 @@ type Keys struct {
 	Activity string
 	// Stock, Frozen and Sold, strings: units available, reserved, settled.
 	Stock, Frozen, Sold string
-	// Users, hash: user id → record of his orders (see Record).
+	// Users, hash: user id → record of his orders (see ParseRecord).
 	Users string
 	// Outbox, hash: order id the broker has not confirmed yet → user id.
 	Outbox string

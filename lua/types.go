@@ -36,8 +36,9 @@ type Snapshot struct {
 	Activity
 	// Now is the server's clock.
 	Now time.Time
-	// Available + Frozen + Sold = Total, always; Damaged says that a counter is
-	// missing or no number.
+	// Available + Frozen + Sold = Total, always; Damaged says that this is not so,
+	// or that a field, counter or hash is missing, unreadable or of a wrong type.
+	// Reserve answers Held then.
 	Available, Frozen, Sold int64
 	Damaged                 bool
 	// Outbox is the number of orders not confirmed by the broker, Users of buyers.
@@ -70,7 +71,7 @@ type Batch struct {
 	State      ActivityState
 	// At is the server's clock; every reservation of the batch has this time.
 	At time.Time
-	// Available is what is left after the batch.
+	// Available is what is left after the batch; -1 if it cannot be read.
 	Available int64
 	// Results has one entry a request, in their order.
 	Results []Result

@@ -1,0 +1,38 @@
+-- Gives the units of reserved orders back to the stock and the right to buy
+-- back to their buyers, and takes the orders out of the outbox, whatever the
+-- answer.
+--
+-- KEYS  1 activity  2 stock  3 frozen  4 sold  5 users  6 outbox
+-- ARGV  1 the mark to set: r rejected, x cancelled, e expired, then for n
+--       moves: n user ids, n order ids
+-- Returns {0, answer, ...}, one answer a move in their order: 1 done, 0 given
+-- back before, -1 no such order, -2 sold; or {-8} if keys are missing, damaged
+-- or of a wrong type: nothing was changed.
+
+local to = ARGV[1]
+local keep = 8 -- given-back orders a record remembers
+
+local function decide(mark)
+  if mark == 'q' or mark == 'c' then
+    return 1
+  elseif mark == 's' or mark == 'p' then
+    return -2
+  end
+  return 0
+end
+
+-- change moves the entry to the end and forgets what was given back longest
+-- ago. It works on a record with a comma before each entry.
+local function change(record, at)
+  record = ',' .. record
+  local ends = find(record, ',', at + 1, true) or #record + 1
+  local given = ',' .. to .. sub(record, at + 2, ends - 1)
+  record = sub(record, 1, at - 1) .. sub(record, ends)
+  local _, back = string.gsub(record, ',[rxe]:', '')
+  if back >= keep then
+    record = string.gsub(record, ',[rxe]:[^,]*', '', back - keep + 1)
+  end
+  return sub(record .. given, 2)
+end
+
+return move(decide, change, 2)

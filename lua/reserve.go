@@ -1,0 +1,100 @@
+package lua
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	//go:embed reserve.lua
+	reserveSource string
+	reserveScript = redis.NewScript(recordSource + reserveSource)
+)
+
+// Reserve decides on 1 to MaxPerCall requests for one product in one atomic
+// step, with the same outcome as one after the other in their order. epoch is
+// the activity's as the caller knows it.
+//
+// For each request the first of these holds that applies:
+//
+//	BadArguments   quantity not 1 to 999 or above the limit per user, order id or user id malformed
+//	Reserved       the buyer's record has this order id already, in whatever state; nothing changes
+//	NoProduct      no activity
+//	Held           counters, record or activity damaged; or on hold; or another epoch
+//	Ended          closed
+//	NotStarted     before the start
+//	Ended          at the end or after
+//	AlreadyBought  the units the buyer holds and the quantity exceed the limit per user
+//	SoldOut        no unit left
+//	TooFew         fewer units left than asked for
+//	Reserved       the units are the buyer's, and the order is in the outbox
+//
+// An error means that the fate of the requests is unknown. Asking again with the
+// same order ids is harmless.
+func Reserve(ctx context.Context, c redis.Scripter, product string, epoch int64, reqs []Request) (Batch, error) {
+	n := len(reqs)
+	if n == 0 || n > MaxPerCall {
+		return Batch{}, fmt.Errorf("reserving units of product %s: %d requests, want 1 to %d", product, n, MaxPerCall)
+	}
+	args := make([]any, 1+3*n)
+	args[0] = strconv.FormatInt(epoch, 10)
+	for i := range reqs {
+		args[1+i] = reqs[i].UserID
+		args[1+n+i] = reqs[i].OrderID
+		args[1+2*n+i] = strconv.Itoa(reqs[i].Quantity)
+	}
+	cmd, err := run(ctx, c, reserveScript, product, args...)
+	if err != nil {
+		return Batch{}, fmt.Errorf("reserving units of product %s for %d requests: %w", product, n, err)
+	}
+	reply, err := cmd.Slice()
+	if err == nil && len(reply) != 5+n {
+		err = fmt.Errorf("%w: %d values, want %d", ErrReply, len(reply), 5+n)
+	}
+	if err != nil {
+		return Batch{}, fmt.Errorf("reading what reserve.lua answered for product %s: %w", product, err)
+	}
+	return readBatch(reply)
+}
+
+func readBatch(reply []any) (Batch, error) {
+	id, ok1 := reply[0].(string)
+	epoch, ok2 := reply[1].(string)
+	state, ok3 := reply[2].(string)
+	now, ok4 := reply[3].(int64)
+	left, ok5 := reply[4].(int64)
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
+		return Batch{}, fmt.Errorf("%w: reserve.lua says %v", ErrReply, reply[:5])
+	}
+	b := Batch{
+		ActivityID: id,
+		State:      ActivityState(state),
+		At:         time.UnixMilli(now),
+		Available:  left,
+		Results:    make([]Result, len(reply)-5),
+	}
+	b.Epoch, _ = strconv.ParseInt(epoch, 10, 64) // unreadable: 0, and every outcome says so
+	for i, answer := range reply[5:] {
+		switch a := answer.(type) {
+		case string:
+			b.Results[i] = Result{Outcome: AlreadyBought, OrderID: a}
+		case int64:
+			switch {
+			case a > 0:
+				b.Results[i] = Result{Outcome: Reserved, Claim: int(a)}
+			case Outcome(a) >= Held && a < 0 && Outcome(a) != AlreadyBought:
+				b.Results[i] = Result{Outcome: Outcome(a)}
+			default:
+				return Batch{}, fmt.Errorf("%w: reserve.lua answers %d", ErrReply, a)
+			}
+		default:
+			return Batch{}, fmt.Errorf("%w: reserve.lua answers %v", ErrReply, answer)
+		}
+	}
+	return b, nil
+}

@@ -1,0 +1,150 @@
+-- Reserves units for 1 to 256 requests of one product, as if they came one
+-- after the other.
+--
+-- KEYS  1 activity  2 stock  3 frozen  4 sold  5 users  6 outbox
+-- ARGV  1 epoch the caller knows, then for n requests:
+--       n user ids, n order ids, n quantities
+-- Returns {activity id, epoch, state, now (ms), units left, answer, ...}: the
+-- first three are strings, empty if unreadable; units left is -1 if unreadable.
+-- An answer, one a request in their order, is
+--       > 0     reserved (or reserved before, under this order id): the claim
+--       < 0     an outcome code
+--       string  already bought: the order id of the buyer's latest live order
+
+local n = (#ARGV - 1) / 3
+local clock = redis.call('TIME')
+local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
+
+-- What is true for the whole batch: shut is 0 or the outcome of everything new.
+local activity = redis.pcall('HMGET', KEYS[1], 'id', 'epoch', 'state', 'start', 'end', 'total', 'limit')
+local units = redis.call('MGET', KEYS[2], KEYS[3], KEYS[4])
+local outbox = redis.pcall('HLEN', KEYS[6])
+local records = redis.pcall('HMGET', KEYS[5], unpack(ARGV, 2, n + 1))
+
+local id, epoch, state, limit = '', '', '', nil
+local stock, frozen, sold = count(units[1]), count(units[2]), count(units[3])
+local shut = 0
+if activity.err then
+  shut = -8
+elseif not activity[1] and redis.call('EXISTS', KEYS[1]) == 0 then
+  shut = -5
+else
+  id, epoch, state = activity[1] or '', activity[2] or '', activity[3] or ''
+  local opens, ends, total = count(activity[4]), count(activity[5]), count(activity[6])
+  limit = count(activity[7])
+  if id == '' or not count(epoch) or not opens or not ends or not total or not limit
+    or not stock or not frozen or not sold or stock + frozen + sold ~= total
+    or type(outbox) == 'table' or records.err
+    or (state ~= 'open' and state ~= 'held' and state ~= 'closed') then
+    shut = -8
+  elseif state == 'held' or epoch ~= ARGV[1] then
+    shut = -8
+  elseif state == 'closed' then
+    shut = -3
+  elseif now < opens then
+    shut = -2
+  elseif now >= ends then
+    shut = -3
+  end
+end
+if records.err then
+  records = {}
+end
+
+-- claims reads a buyer's record: units he holds, the order id of his latest
+-- live order, and the lowest claim no live order has; nil if it is damaged.
+local function claims(record)
+  local held, latest, used, read = 0, '', {}, 0
+  for mark, order, quantity, claim, at in string.gmatch(record, '([qcspxre]):([^:,]+):([1-9]%d*):([1-9]%d*):(%d+)') do
+    read = read + #order + #quantity + #claim + #at + 6
+    if mark ~= 'r' and mark ~= 'x' and mark ~= 'e' then
+      held = held + tonumber(quantity)
+      latest = order
+      used[tonumber(claim)] = true
+    end
+  end
+  if read ~= #record + 1 then
+    return nil
+  end
+  local free = 1
+  while used[free] do
+    free = free + 1
+  end
+  return held, latest, free
+end
+
+-- known decides for a buyer who has a record: the answer, or nil and the claim
+-- that a new order of his gets.
+local function known(record, order, wanted)
+  local _, _, _, claim = entry(record, order)
+  if claim then
+    return claim
+  elseif shut == -5 then
+    return shut
+  end
+  local held, latest, free = claims(record)
+  if not held then
+    return -8
+  elseif shut ~= 0 then
+    return shut
+  elseif held + wanted > limit then
+    return latest
+  end
+  return nil, free
+end
+
+local stamp = format(':%.0f', now)
+local first = ':1' .. stamp
+local users, orders, place = {}, {}, {} -- HSET's arguments; where a user's record is among them
+local taken = 0
+local reply = {id, epoch, state, now, 0}
+
+for i = 1, n do
+  local user, order, quantity = ARGV[1 + i], ARGV[1 + n + i], ARGV[1 + n + n + i]
+  local wanted = find(quantity, '^[1-9]%d?%d?$') and tonumber(quantity)
+  local seat = place[user]
+  local record = records[i]
+  if seat then
+    record = users[seat]
+  end
+
+  local answer, claim = nil, 1
+  if not wanted or (limit and wanted > limit) or not valid(order)
+    or user == '' or #user > 128 or find(user, '%c') then
+    answer = -1
+  elseif record then
+    answer, claim = known(record, order, wanted)
+  elseif shut ~= 0 then
+    answer = shut
+  end
+
+  if not answer and stock == 0 then
+    answer = -6
+  elseif not answer and stock < wanted then
+    answer = -7
+  elseif not answer then
+    stock, taken = stock - wanted, taken + wanted
+    local new = 'q:' .. order .. ':' .. quantity .. (claim == 1 and first or format(':%d', claim) .. stamp)
+    if record then
+      new = record .. ',' .. new
+    end
+    if not seat then
+      seat = #users + 2
+      users[seat - 1], place[user] = user, seat
+    end
+    users[seat] = new
+    local last = #orders
+    orders[last + 1], orders[last + 2] = order, user
+    answer = claim
+  end
+  reply[5 + i] = answer
+end
+
+if taken > 0 then
+  redis.call('HSET', KEYS[5], unpack(users))
+  redis.call('HSET', KEYS[6], unpack(orders))
+  redis.call('DECRBY', KEYS[2], format('%.0f', taken))
+  redis.call('INCRBY', KEYS[3], format('%.0f', taken))
+end
+reply[5] = stock or -1
+return reply

@@ -1,0 +1,67 @@
+package lua
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	//go:embed state.lua
+	stateSource string
+	stateScript = redis.NewScript(recordSource + runidSource + stateSource)
+)
+
+// Errors of SetState, beside ErrDamaged.
+var (
+	ErrNoActivity    = errors.New("Redis has no activity of this product")
+	ErrOtherActivity = errors.New("Redis has another activity of this product")
+	ErrClosed        = errors.New("the activity is closed, which is final")
+)
+
+// SetState opens, holds or closes an activity and returns its epoch. Every
+// change raises the epoch, and opening notes the run id of the server that the
+// script runs on; the same state again changes nothing.
+func SetState(ctx context.Context, c redis.Scripter, product, activityID string, to ActivityState) (epoch int64, changed bool, err error) {
+	epoch, changed, err = setState(ctx, c, product, activityID, to)
+	if err != nil {
+		return 0, false, fmt.Errorf("setting activity %.80q of product %.80q to %q: %w", activityID, product, to, err)
+	}
+	return epoch, changed, nil
+}
+
+func setState(ctx context.Context, c redis.Scripter, product, activityID string, to ActivityState) (int64, bool, error) {
+	if !to.valid() {
+		return 0, false, fmt.Errorf("want %q, %q or %q", Open, OnHold, Closed)
+	}
+	cmd, err := run(ctx, c, stateScript, product, activityID, string(to))
+	if err != nil {
+		return 0, false, err
+	}
+	reply, err := cmd.Int64Slice()
+	if err != nil || len(reply) != 2 {
+		return 0, false, fmt.Errorf("%w: %v", ErrReply, cmd.Val())
+	}
+	switch reply[0] {
+	case 1:
+		return reply[1], true, nil
+	case 0:
+		return reply[1], false, nil
+	case -1:
+		return 0, false, ErrNoActivity
+	case -2:
+		return 0, false, ErrOtherActivity
+	case -3:
+		return 0, false, ErrClosed
+	case int64(Held):
+		return 0, false, ErrDamaged
+	}
+	return 0, false, fmt.Errorf("%w: %v", ErrReply, reply)
+}
+
+func (s ActivityState) valid() bool {
+	return s == Open || s == OnHold || s == Closed
+}

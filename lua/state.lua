@@ -1,0 +1,36 @@
+-- Opens, holds or closes an activity. Every real change raises the epoch, so
+-- that reservations made under the old one are refused; opening notes the
+-- server's run id.
+--
+-- KEYS  1 activity  2 stock  3 frozen  4 sold  5 users  6 outbox
+-- ARGV  1 activity id  2 new state: open, held or closed
+-- Returns {code, epoch}: 1 changed; 0 it was in that state; -1 no activity;
+-- -2 another activity is there; -3 it is closed, which is final; -8 its hash is
+-- damaged or of a wrong type. The epoch is 0 below 0.
+
+local there = redis.pcall('HMGET', KEYS[1], 'id', 'state', 'epoch')
+if there.err then
+  return {-8, 0}
+elseif not there[1] then
+  return {redis.call('EXISTS', KEYS[1]) == 0 and -1 or -8, 0}
+elseif there[1] ~= ARGV[1] then
+  return {-2, 0}
+end
+
+local state, epoch = there[2], count(there[3])
+if not epoch or (state ~= 'open' and state ~= 'held' and state ~= 'closed') then
+  return {-8, 0}
+elseif state == ARGV[2] then
+  return {0, epoch}
+elseif state == 'closed' then
+  return {-3, 0}
+end
+
+-- A full memory refuses only a script's first write, and never a HDEL: an
+-- operator can always shut the gate.
+redis.call('HDEL', KEYS[1], 'none')
+redis.call('HSET', KEYS[1], 'state', ARGV[2], 'epoch', format('%.0f', epoch + 1))
+if ARGV[2] == 'open' then
+  redis.call('HSET', KEYS[1], 'run', runid())
+end
+return {1, epoch + 1}
