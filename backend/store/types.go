@@ -11,6 +11,10 @@ import (
 var (
 	ErrNotFound = errors.New("not found")
 	ErrExists   = errors.New("exists already")
+	// ErrState: an activity stands in another state than the call expects.
+	ErrState = errors.New("wrong state")
+	// ErrSchema: the tables are older than this program; see Migrate.
+	ErrSchema = errors.New("database schema is too old")
 )
 
 // ActivityState is where an activity stands in SQL.

@@ -1,0 +1,58 @@
+package store
+
+import (
+	"errors"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	modernc "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// IsTransient says that err is nobody's fault but the database's: it is down,
+// slow, read-only, full, locked or not migrated yet. Pause, then try the same
+// again, for as long as it takes. False means that the data of the call itself is
+// to blame (a value that is too long, a constraint it violates): cut the batch in
+// halves to find the order.
+//
+// An error that nobody has foreseen counts as transient, because to pause loses
+// nothing, while to blame an order loses it. A context that has ended is
+// transient, too. IsTransient(nil) is false.
+func IsTransient(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, answer := range []error{ErrNotFound, ErrExists, ErrState} {
+		if errors.Is(err, answer) {
+			return false
+		}
+	}
+	return !blamesData(err)
+}
+
+func blamesData(err error) bool {
+	if errors.Is(err, mysqldriver.ErrPktTooLarge) {
+		return true // half of the batch may fit
+	}
+	var my *mysqldriver.MySQLError
+	if errors.As(err, &my) {
+		switch my.Number {
+		case 1048, // NULL in a column that has none
+			1062,       // duplicate key
+			1153, 1301, // larger than max_allowed_packet
+			1264, 1690, // number out of range
+			1265, 1406, // value cut off
+			1292, 1366, 1367, 1411, 3854, // value of another type or character set
+			1364,       // no value, no default
+			3819, 4025: // CHECK violated, in MySQL and in MariaDB
+			return true
+		}
+	}
+	var lite *modernc.Error
+	if errors.As(err, &lite) {
+		switch lite.Code() & 0xff {
+		case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_RANGE:
+			return true
+		}
+	}
+	return false
+}

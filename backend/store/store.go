@@ -1,0 +1,111 @@
+// Package store keeps activities and orders in SQL: MySQL or MariaDB in
+// production, SQLite inside a single process. It is the only place that knows
+// GORM and SQL.
+//
+// Its centre is SaveOrders, which stores a batch of orders in one transaction,
+// exactly once however often and by however many backends it is delivered, and
+// never beyond the total of the activity.
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+// callTimeout bounds every call except Migrate, retries included. A caller's
+// context may end it sooner.
+const callTimeout = 30 * time.Second
+
+// Store is an open database. All methods are safe for concurrent use, also by
+// several processes on one database.
+type Store struct {
+	db      *gorm.DB
+	dialect dialect
+	log     *slog.Logger
+	now     func() time.Time
+}
+
+// Option changes a Store that New makes.
+type Option func(*Store)
+
+// WithClock sets what stamps CreatedAt and UpdatedAt. Default time.Now.
+func WithClock(now func() time.Time) Option {
+	return func(s *Store) { s.now = now }
+}
+
+// New reads address and prepares a pool of connections:
+//
+//	mysql://user:password@host:3306/database   MySQL 8 or MariaDB 10.6 and newer;
+//	                                           ?tls=true, skip-verify or preferred
+//	sqlite:PATH                                a file, made when it is missing
+//
+// A MySQL server need not be up: the first call that needs it dials. A SQLite
+// file is opened at once, within ctx. No error repeats the address, which may
+// hold a password. log may be nil.
+func New(ctx context.Context, address string, log *slog.Logger, options ...Option) (*Store, error) {
+	s := &Store{
+		log: cmp.Or(log, slog.New(slog.DiscardHandler)),
+		now: time.Now,
+	}
+	for _, o := range options {
+		o(s)
+	}
+	var err error
+	if s.dialect, err = parse(address, s.log); err != nil {
+		return nil, err
+	}
+	pool, err := s.dialect.open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", s.dialect.name(), err)
+	}
+	s.db, err = gorm.Open(s.dialect.gorm(pool), &gorm.Config{
+		// What must be atomic here says so itself.
+		SkipDefaultTransaction: true,
+		DisableAutomaticPing:   true,
+		// Errors are returned, and statements hold user ids.
+		Logger: logger.Discard,
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening %s: %w", s.dialect.name(), err), pool.Close())
+	}
+	return s, nil
+}
+
+// Ping says whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	pool, err := s.db.DB()
+	if err == nil {
+		err = pool.PingContext(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("pinging %s: %w", s.dialect.name(), err)
+	}
+	return nil
+}
+
+// Close closes the connections. Calls under way fail.
+func (s *Store) Close() error {
+	pool, err := s.db.DB()
+	if err == nil {
+		err = pool.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("closing %s: %w", s.dialect.name(), err)
+	}
+	return nil
+}
+
+// session is a GORM session bound to ctx and the time-out of one call.
+func (s *Store) session(ctx context.Context) (*gorm.DB, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	return s.db.WithContext(ctx), cancel
+}
