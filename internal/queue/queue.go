@@ -48,6 +48,8 @@ const (
 	Dead Target = "dead"
 )
 
+func (t Target) known() bool { return t == Orders || t == Retry || t == Dead }
+
 // RetryDelay is how long a message sent to Retry waits.
 const RetryDelay = 5 * time.Second
 

@@ -1,0 +1,304 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seckill-edge/seckill/internal/servicetest"
+)
+
+// soon bounds every wait for what must happen.
+const soon = 30 * time.Second
+
+// contract is what every broker does.
+var contract = map[string]func(*testing.T, Broker){
+	"delivers what it confirmed":      testDelivers,
+	"keeps nothing of the caller's":   testCallerReuses,
+	"redelivers what is given back":   testRequeue,
+	"redelivers what a session left":  testSessionEnd,
+	"bounds what is unacknowledged":   testPrefetch,
+	"keeps dead letters apart":        testDead,
+	"delays a retry":                  testRetry,
+	"says no after Close":             testClosed,
+	"closes only after the last call": testCloseWaits,
+	"refuses a target it has not":     testNoTarget,
+	"stops while nobody takes":        testBlockedOut,
+	"ends with the caller's context":  testEndedContext,
+}
+
+func TestContract(t *testing.T) {
+	brokers := map[string]func(*testing.T) string{
+		"memory": func(t *testing.T) string { return "memory:" + t.Name() },
+	}
+	if !testing.Short() {
+		brokers["rabbitmq"] = func(t *testing.T) string { return servicetest.SharedRabbitMQ(t).VHost(t) }
+	}
+	for broker, address := range brokers {
+		for name, run := range contract {
+			t.Run(broker+"/"+name, func(t *testing.T) { run(t, open(t, address(t))) })
+		}
+	}
+}
+
+func open(t *testing.T, address string) Broker {
+	t.Helper()
+	b, err := Open(address)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	return b
+}
+
+func publisher(t *testing.T, b Broker, o Options) Publisher {
+	t.Helper()
+	p := b.Publisher(o)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		require.NoError(t, p.Close(ctx))
+	})
+	return p
+}
+
+// consume runs a consumer until the test ends or stop is called.
+func consume(t *testing.T, b Broker, o Options) (out chan Delivery, stop func()) {
+	t.Helper()
+	out = make(chan Delivery, o.withDefaults().Prefetch)
+	return out, consumeInto(t, b.Consumer(o), out)
+}
+
+func consumeInto(t *testing.T, c Consumer, out chan Delivery) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Consume(ctx, out) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(t, <-ended)
+		require.Error(t, c.Ready())
+	})
+	t.Cleanup(stop)
+	require.Eventually(t, func() bool { return c.Ready() == nil }, soon, time.Millisecond)
+	return stop
+}
+
+func next(t *testing.T, out <-chan Delivery) Delivery {
+	t.Helper()
+	select {
+	case d := <-out:
+		return d
+	case <-time.After(soon):
+		require.FailNow(t, "nothing was delivered")
+		return nil
+	}
+}
+
+func send(t *testing.T, p Publisher, to Target, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		require.NoError(t, p.Publish(t.Context(), to, Message{ID: id, Body: []byte("body of " + id)}))
+	}
+}
+
+// holds waits until the broker holds so many messages.
+func holds(t *testing.T, b Broker, waiting, dead int) {
+	t.Helper()
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		w, d, err := b.Depth(t.Context())
+		require.NoError(c, err)
+		require.Equal(c, []int{waiting, dead}, []int{w, d}, "waiting, dead")
+	}, soon, 10*time.Millisecond)
+}
+
+func testDelivers(t *testing.T, b Broker) {
+	const callers, each = 16, 50
+	p := publisher(t, b, Options{})
+	out, _ := consume(t, b, Options{})
+	var wg sync.WaitGroup
+	failures := make(chan error, callers*each)
+	for caller := range callers {
+		wg.Go(func() {
+			for i := range each {
+				id := fmt.Sprintf("%d-%d", caller, i)
+				failures <- p.Publish(t.Context(), Orders, Message{
+					ID: id, Body: []byte("body of " + id), Headers: map[string]string{HeaderAttempt: id},
+				})
+			}
+		})
+	}
+	wg.Wait()
+	for range callers * each {
+		require.NoError(t, <-failures)
+	}
+	seen := map[string]bool{}
+	for len(seen) < callers*each {
+		d := next(t, out)
+		m := d.Message()
+		require.False(t, d.Redelivered())
+		require.Equal(t, "body of "+m.ID, string(m.Body))
+		require.Equal(t, m.ID, m.Headers[HeaderAttempt])
+		seen[m.ID] = true
+		require.NoError(t, d.Ack())
+	}
+	holds(t, b, 0, 0)
+}
+
+func testCallerReuses(t *testing.T, b Broker) {
+	p := publisher(t, b, Options{})
+	m := Message{ID: "a", Body: []byte("first"), Headers: map[string]string{"k": "first"}}
+	require.NoError(t, p.Publish(t.Context(), Orders, m))
+	copy(m.Body, "other")
+	m.Headers["k"] = "other"
+	out, _ := consume(t, b, Options{})
+	d := next(t, out)
+	require.Equal(t, "first", string(d.Message().Body))
+	require.Equal(t, "first", d.Message().Headers["k"])
+	require.NoError(t, d.Ack())
+	require.ErrorIs(t, d.Ack(), ErrStale, "a second time")
+}
+
+func testRequeue(t *testing.T, b Broker) {
+	send(t, publisher(t, b, Options{}), Orders, "a")
+	out, _ := consume(t, b, Options{})
+	for i := range 3 {
+		d := next(t, out)
+		require.Equal(t, "a", d.Message().ID)
+		require.Equal(t, i > 0, d.Redelivered())
+		require.NoError(t, d.Requeue())
+	}
+	require.NoError(t, next(t, out).Ack())
+	holds(t, b, 0, 0)
+}
+
+func testSessionEnd(t *testing.T, b Broker) {
+	send(t, publisher(t, b, Options{}), Orders, "a", "b", "c")
+	out, stop := consume(t, b, Options{})
+	first, second, third := next(t, out), next(t, out), next(t, out)
+	require.NoError(t, second.Ack())
+	holds(t, b, 0, 0) // delivered ones are not waiting
+	stop()
+	require.ErrorIs(t, first.Ack(), ErrStale)
+	require.ErrorIs(t, third.Requeue(), ErrStale)
+	holds(t, b, 2, 0)
+
+	again, _ := consume(t, b, Options{})
+	for _, id := range []string{"a", "c"} {
+		d := next(t, again)
+		require.Equal(t, id, d.Message().ID)
+		require.True(t, d.Redelivered())
+		require.NoError(t, d.Ack())
+	}
+	require.ErrorIs(t, first.Ack(), ErrStale)
+	holds(t, b, 0, 0)
+}
+
+func testPrefetch(t *testing.T, b Broker) {
+	p := publisher(t, b, Options{})
+	for i := range 10 {
+		send(t, p, Orders, strconv.Itoa(i))
+	}
+	out := make(chan Delivery, 10)
+	consumeInto(t, b.Consumer(Options{Prefetch: 3}), out)
+	holds(t, b, 7, 0)
+	require.Eventually(t, func() bool { return len(out) == 3 }, soon, time.Millisecond)
+	require.NoError(t, (<-out).Ack())
+	holds(t, b, 6, 0)
+	require.Eventually(t, func() bool { return len(out) == 3 }, soon, time.Millisecond)
+}
+
+func testDead(t *testing.T, b Broker) {
+	p := publisher(t, b, Options{})
+	send(t, p, Dead, "wrong", "wrong too")
+	send(t, p, Orders, "right")
+	out, _ := consume(t, b, Options{})
+	d := next(t, out)
+	require.Equal(t, "right", d.Message().ID)
+	require.NoError(t, d.Ack())
+	holds(t, b, 0, 2)
+}
+
+func testRetry(t *testing.T, b Broker) {
+	started := time.Now()
+	send(t, publisher(t, b, Options{}), Retry, "a")
+	holds(t, b, 1, 0)
+	out, _ := consume(t, b, Options{})
+	d := next(t, out)
+	require.GreaterOrEqual(t, time.Since(started), RetryDelay)
+	require.Less(t, time.Since(started), 2*RetryDelay)
+	require.Equal(t, "a", d.Message().ID)
+	require.NoError(t, d.Ack())
+	holds(t, b, 0, 0)
+}
+
+func testClosed(t *testing.T, b Broker) {
+	used, unused := b.Publisher(Options{}), b.Publisher(Options{})
+	send(t, used, Orders, "a")
+	for _, p := range []Publisher{used, unused} {
+		require.NoError(t, p.Close(t.Context()))
+		require.NoError(t, p.Close(t.Context()), "a second time")
+		err := p.Publish(t.Context(), Orders, Message{ID: "b"})
+		require.ErrorIs(t, err, ErrNotSent)
+		require.ErrorIs(t, err, ErrClosed)
+		require.ErrorIs(t, p.Ready(), ErrClosed)
+	}
+	holds(t, b, 1, 0)
+}
+
+// testCloseWaits: whatever a call says that Close raced with is true.
+func testCloseWaits(t *testing.T, b Broker) {
+	const callers = 32
+	p := b.Publisher(Options{})
+	send(t, p, Orders, "a")
+	outcomes := make(chan error, callers)
+	for range callers {
+		go func() { outcomes <- p.Publish(context.WithoutCancel(t.Context()), Orders, Message{ID: "b"}) }()
+	}
+	require.NoError(t, p.Close(t.Context()))
+	sent := 1
+	for range callers {
+		err := <-outcomes
+		if err == nil {
+			sent++
+			continue
+		}
+		require.ErrorIs(t, err, ErrNotSent)
+		require.ErrorIs(t, err, ErrClosed)
+	}
+	holds(t, b, sent, 0)
+}
+
+func testNoTarget(t *testing.T, b Broker) {
+	p := publisher(t, b, Options{})
+	require.ErrorIs(t, p.Publish(t.Context(), "nowhere", Message{ID: "a"}), ErrNotSent)
+	holds(t, b, 0, 0)
+}
+
+func testBlockedOut(t *testing.T, b Broker) {
+	send(t, publisher(t, b, Options{}), Orders, "a", "b")
+	out := make(chan Delivery) // nobody takes
+	stop := consumeInto(t, b.Consumer(Options{}), out)
+	require.Eventually(t, func() bool {
+		waiting, _, err := b.Depth(t.Context())
+		return err == nil && waiting < 2
+	}, soon, time.Millisecond, "one is in the consumer's hand")
+	stop()
+	holds(t, b, 2, 0)
+}
+
+func testEndedContext(t *testing.T, b Broker) {
+	p := publisher(t, b, Options{})
+	send(t, p, Orders, "a")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := p.Publish(gone, Orders, Message{ID: "b"})
+	require.Error(t, err)
+	require.True(t, errors.Is(err, ErrNotSent) || errors.Is(err, ErrUnknown), "%v", err)
+	require.NoError(t, b.Consumer(Options{}).Consume(gone, make(chan Delivery)))
+}
