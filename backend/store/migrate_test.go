@@ -1,0 +1,118 @@
+package store
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+)
+
+var allMigrations = []string{"00001_activities.sql", "00002_orders.sql"}
+
+func TestMigrate(t *testing.T) {
+	for _, d := range databases() {
+		t.Run(d.name, func(t *testing.T) {
+			s := open(t, d.fresh(t))
+			err := s.SchemaReady(t.Context())
+			require.ErrorIs(t, err, ErrSchema)
+			require.ErrorContains(t, err, "seckilld migrate")
+			require.True(t, IsTransient(err), "somebody will migrate")
+			known, err := s.dialect.hasTable(t.Context(), s.db, versionTable)
+			require.NoError(t, err)
+			require.False(t, known, "asking changes nothing")
+
+			applied, err := s.Migrate(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, allMigrations, applied)
+			require.NoError(t, s.SchemaReady(t.Context()))
+
+			applied, err = s.Migrate(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, applied)
+		})
+	}
+}
+
+func TestMigrateAnOlderSchema(t *testing.T) {
+	for _, d := range databases() {
+		t.Run(d.name, func(t *testing.T) {
+			s := open(t, d.fresh(t))
+			applied, err := s.migrateTo(t.Context(), 1)
+			require.NoError(t, err)
+			require.Equal(t, allMigrations[:1], applied)
+			a := sale(t, s, 10, 1)
+			err = s.SchemaReady(t.Context())
+			require.ErrorIs(t, err, ErrSchema)
+			require.ErrorContains(t, err, "at version 1")
+
+			applied, err = s.Migrate(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, allMigrations[1:], applied)
+			require.NoError(t, s.SchemaReady(t.Context()))
+			_, err = s.SaveOrders(t.Context(), a.crowd(1))
+			require.NoError(t, err)
+			require.EqualValues(t, 1, requireExact(t, s, a.ID))
+		})
+	}
+}
+
+func TestANewerSchemaIsAccepted(t *testing.T) {
+	onEach(t, func(t *testing.T, address string) {
+		s := open(t, address)
+		require.NoError(t, s.db.Exec("INSERT INTO "+versionTable+" (version_id, is_applied) VALUES (99, true)").Error)
+		require.NoError(t, s.SchemaReady(t.Context()))
+	})
+}
+
+// A crash between a statement of MySQL and the note of its version.
+func TestMigrateAgainAfterACrash(t *testing.T) {
+	onEach(t, func(t *testing.T, address string) {
+		s := open(t, address)
+		if _, ok := s.dialect.(*sqliteDialect); ok {
+			return // there both are one transaction
+		}
+		require.NoError(t, s.db.Exec("DELETE FROM "+versionTable+" WHERE version_id = 2").Error)
+		applied, err := s.Migrate(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, allMigrations[1:], applied)
+	})
+}
+
+func TestManyMigrateAtOnce(t *testing.T) {
+	for _, d := range databases() {
+		t.Run(d.name, func(t *testing.T) {
+			address := d.fresh(t)
+			const backends = 6
+			applied := make([][]string, backends)
+			group, ctx := errgroup.WithContext(t.Context())
+			for i := range backends {
+				s := open(t, address)
+				group.Go(func() (err error) {
+					if applied[i], err = s.Migrate(ctx); err != nil {
+						return err
+					}
+					return s.SchemaReady(ctx)
+				})
+			}
+			require.NoError(t, group.Wait())
+			var all []string
+			for _, names := range applied {
+				all = append(all, names...)
+			}
+			require.ElementsMatch(t, allMigrations, all, "each once")
+		})
+	}
+}
+
+func TestMigrateEndsWithItsContext(t *testing.T) {
+	for _, d := range databases() {
+		t.Run(d.name, func(t *testing.T) {
+			s := open(t, d.fresh(t))
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err := s.Migrate(ctx)
+			require.ErrorIs(t, err, context.Canceled)
+		})
+	}
+}
