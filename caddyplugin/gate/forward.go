@@ -141,9 +141,11 @@ func (f *forwarder) send(orders []order.Order) {
 // confirmed or left behind, or ctx ends.
 func (f *forwarder) drain(ctx context.Context) {
 	f.mu.Lock()
-	f.closed = true
+	if !f.closed {
+		f.closed = true
+		close(f.flush)
+	}
 	f.mu.Unlock()
-	close(f.flush)
 	select {
 	case <-f.done:
 	case <-ctx.Done():

@@ -156,7 +156,7 @@ func (g *Gate) Ready(ctx context.Context) error {
 
 // Close refuses new clicks, waits until those under way are answered and what
 // was reserved is published and confirmed, but not longer than ctx, and stops
-// the workers. What is not confirmed by then is in the outbox, and the backend
+// the workers. It may be called again. What is not confirmed by then is in the outbox, and the backend
 // publishes it. The Redis client and the publisher stay open: they are the
 // caller's.
 func (g *Gate) Close(ctx context.Context) {

@@ -106,38 +106,40 @@ func (g *group) land(i int) {
 	g.mu.Unlock()
 }
 
-// answer gives every click its result and forwards what was reserved.
+// answer gives every click its result and forwards what was reserved. What the
+// reply says of the sale is noted first: whoever clicks after his answer meets it.
 func (g *group) answer(batch []*ticket, reply lua.Batch) {
-	gate := g.sale.gate
-	var orders []order.Order
-	soldOut, look := false, false
+	g.note(reply)
+	orders := make([]order.Order, 0, len(batch))
 	for i, t := range batch {
-		r := reply.Results[i]
-		request := t.request // the ticket may be reused once it is answered
-		switch r.Outcome {
-		case lua.Reserved:
+		r, request := reply.Results[i], t.request // the ticket may be reused once it is answered
+		if r.Outcome == lua.Reserved {
 			orders = append(orders, order.Order{
 				ID: request.OrderID, ActivityID: reply.ActivityID, ProductID: g.sale.product,
 				UserID: request.UserID, Quantity: request.Quantity, Claim: r.Claim, ReservedAt: reply.At,
 			})
-			soldOut = soldOut || reply.Available == 0
-		case lua.SoldOut:
-			soldOut = true
-		case lua.Held, lua.NoProduct, lua.Ended:
-			look = true
 		}
 		if !t.reply(r) && r.Outcome != lua.Reserved {
-			gate.late.refuse(request.OrderID, r.Outcome)
+			g.sale.gate.late.refuse(request.OrderID, r.Outcome)
 		}
 	}
-	if soldOut {
-		g.sale.soldOut.Store(true)
-	}
-	if look {
-		g.sale.lookNow()
-	}
 	if len(orders) > 0 {
-		gate.publish.add(orders)
+		g.sale.gate.publish.add(orders)
+	}
+}
+
+func (g *group) note(reply lua.Batch) {
+	for _, r := range reply.Results {
+		switch r.Outcome {
+		case lua.Held, lua.NoProduct, lua.Ended:
+			g.sale.lookNow()
+			return
+		case lua.Reserved, lua.SoldOut:
+			if reply.Available == 0 {
+				g.sale.sellOut(reply.At)
+				return
+			}
+		}
 	}
 }
 

@@ -28,8 +28,11 @@ type sale struct {
 	product string
 	group   *group
 	view    atomic.Pointer[localView]
-	// soldOut is set by the reply of a reservation at once, and by each look.
-	soldOut atomic.Bool
+	// soldOut is set by the reply of a reservation at once, and by each look;
+	// soldOutAt is the time of that reply in ms, by Redis's clock: an older look
+	// that comes in later must not unsay it.
+	soldOut   atomic.Bool
+	soldOutAt atomic.Int64
 	// shut is set when Redis failed; only a look that succeeds clears it.
 	shut atomic.Bool
 	// nudge asks for a look now.
@@ -55,7 +58,14 @@ func newSale(g *Gate, product string, snapshot lua.Snapshot, now time.Time) *sal
 
 func (s *sale) see(snapshot lua.Snapshot, now time.Time) {
 	s.view.Store(&localView{Snapshot: snapshot, seen: now})
-	s.soldOut.Store(snapshot.Available == 0)
+	if snapshot.Available == 0 || snapshot.Now.UnixMilli() > s.soldOutAt.Load() {
+		s.soldOut.Store(snapshot.Available == 0)
+	}
+}
+
+func (s *sale) sellOut(at time.Time) {
+	s.soldOutAt.Store(at.UnixMilli())
+	s.soldOut.Store(true)
 }
 
 // watch renews the view until the gate closes or the activity is gone.

@@ -1,0 +1,241 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/internal/servicetest"
+	"github.com/seckill-edge/seckill/lua"
+)
+
+// flakyPublisher refuses while broken and counts nothing itself.
+type flakyPublisher struct {
+	queue.Publisher
+	broken atomic.Bool
+}
+
+func (p *flakyPublisher) Publish(ctx context.Context, to queue.Target, m queue.Message) error {
+	if p.broken.Load() {
+		return queue.ErrNotSent
+	}
+	return p.Publisher.Publish(ctx, to, m)
+}
+
+func TestWithoutABrokerReservationsGoOnInBoundedMemory(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		publisher := &flakyPublisher{}
+		publisher.broken.Store(true)
+		b := setup(t, url, func(c *Config, d *Deps) {
+			c.Buffer = 50
+			publisher.Publisher = d.Publisher
+			d.Publisher = publisher
+		})
+		b.preheat(t, 200)
+		require.Equal(t, map[lua.Outcome]int{lua.Reserved: 200}, count(b.crowd(t, 200)))
+		require.LessOrEqual(t, b.Stats().Carried, int64(50))
+		require.GreaterOrEqual(t, b.Stats().LeftBehind, uint64(150))
+		require.EqualValues(t, 200, b.snapshot(t).Outbox, "every order is in the outbox")
+
+		publisher.broken.Store(false)
+		require.Eventually(t, func() bool { s := b.Stats(); return s.Carried == 0 && s.Forwarded+s.LeftBehind == 200 },
+			10*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return uint64(b.snapshot(t).Outbox) == b.Stats().LeftBehind },
+			10*time.Second, 5*time.Millisecond, "exactly what was left behind stays in the outbox")
+	})
+}
+
+func TestClosingUnderLoadForgetsNothing(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		b.preheat(t, 1000)
+		var reserved sync.Map
+		var n atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				for j := range 1000 {
+					d := b.click(t, string(rune('a'+i))+"-"+time.Duration(j).String())
+					if d.Outcome != lua.Reserved {
+						return
+					}
+					reserved.Store(d.OrderID, true)
+					n.Add(1)
+				}
+			})
+		}
+		require.Eventually(t, func() bool { return n.Load() > 50 }, 10*time.Second, time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		b.Gate.Close(ctx)
+		wg.Wait()
+		orders := b.published(t, int(n.Load()))
+		reserved.Range(func(id, _ any) bool { require.Contains(t, orders, id); return true })
+		s := b.snapshot(t)
+		require.EqualValues(t, n.Load(), s.Frozen)
+		require.Zero(t, s.Outbox)
+	})
+}
+
+func TestRedisAbsentAtTheStart(t *testing.T) {
+	if testing.Short() {
+		return
+	}
+	server := servicetest.RedisForTest(t)
+	require.NoError(t, server.Kill())
+	b := setup(t, server.URL())
+	require.Equal(t, lua.Held, b.click(t, "a").Outcome)
+	require.ErrorContains(t, b.Ready(t.Context()), "redis")
+	require.NoError(t, server.Restart(t.Context()))
+	b.preheat(t, 1)
+	require.Eventually(t, func() bool { return b.click(t, "a").Outcome == lua.Reserved }, 10*time.Second, 20*time.Millisecond)
+	require.NoError(t, b.Ready(t.Context()))
+}
+
+func TestRedisKilledTheEntranceClosesAndReopens(t *testing.T) {
+	if testing.Short() {
+		return
+	}
+	server := servicetest.RedisForTest(t, "--appendfsync", "always")
+	b := setup(t, server.URL())
+	b.preheat(t, 10)
+	require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
+	require.NoError(t, server.Kill())
+	require.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Held }, 5*time.Second, time.Millisecond)
+	// Now it is known: refused from memory, without a call.
+	calls := b.Stats().Calls
+	for range 1000 {
+		d := b.click(t, "c")
+		require.Equal(t, lua.Held, d.Outcome)
+		require.Positive(t, d.RetryAfter)
+	}
+	require.LessOrEqual(t, b.Stats().Calls, calls+20)
+	_, err := b.Fate(t.Context(), product, "a", "01arz3ndektsv4rrffq69g5fav")
+	require.ErrorIs(t, err, ErrUnavailable)
+
+	require.NoError(t, server.Restart(t.Context()))
+	require.Eventually(t, func() bool { return b.click(t, "d").Outcome == lua.Reserved }, 10*time.Second, 20*time.Millisecond)
+}
+
+func TestRedisSlowTheBuyerIsQueuedAndLearnsTheOutcome(t *testing.T) {
+	if testing.Short() {
+		return
+	}
+	server := servicetest.RedisForTest(t)
+	b := setup(t, server.URL(), func(c *Config, _ *Deps) { c.ReserveTimeout = 50 * time.Millisecond })
+	b.preheat(t, 2, func(a *lua.Activity) { a.Limit = 2 })
+	require.Eventually(t, func() bool { return b.click(t, "a").Outcome == lua.Reserved }, 10*time.Second, 20*time.Millisecond)
+
+	require.NoError(t, server.Pause())
+	b1, b2 := b.click(t, "b1"), Decision{}
+	require.Equal(t, lua.Reserved, b1.Outcome, "told queued")
+	require.NotEmpty(t, b1.OrderID)
+	require.EqualValues(t, 1, b.Stats().Late)
+	require.NoError(t, server.Resume())
+
+	fate := func(user, id string) Fate {
+		f, err := b.Fate(t.Context(), product, user, id)
+		if errors.Is(err, ErrUnavailable) {
+			return Fate{}
+		}
+		require.NoError(t, err)
+		return f
+	}
+	require.Eventually(t, func() bool { return b.snapshot(t).Frozen == 2 }, 10*time.Second, 10*time.Millisecond)
+	require.Equal(t, order.Queued, fate("b1", b1.OrderID).State)
+	require.Contains(t, b.published(t, 2), b1.OrderID, "a late reservation is forwarded like any other")
+
+	// A late click that is refused: its buyer is told, not left queued.
+	require.Eventually(t, func() bool {
+		require.NoError(t, lua.Confirm(t.Context(), b.redis, product, []string{"x"}))
+		b.sales.all()[0].soldOut.Store(false) // as if this edge had not heard of it yet
+		require.NoError(t, server.Pause())
+		b2 = b.click(t, "b2")
+		require.NoError(t, server.Resume())
+		return b2.Outcome == lua.Reserved
+	}, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return fate("b2", b2.OrderID).State == order.Rejected }, 10*time.Second, 10*time.Millisecond)
+	require.Equal(t, order.Reason("sold_out"), fate("b2", b2.OrderID).Reason)
+	_, err := b.Fate(t.Context(), product, "b1", b2.OrderID)
+	require.ErrorIs(t, err, ErrNoOrder)
+}
+
+// replyEater forwards to Redis and, when told to, cuts the connection after a
+// request has gone through and before its reply comes back.
+type replyEater struct {
+	listener net.Listener
+	target   string
+	eat      atomic.Bool
+	wg       sync.WaitGroup
+}
+
+func startReplyEater(t *testing.T, target string) *replyEater {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := &replyEater{listener: l, target: target}
+	p.wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			p.wg.Go(func() { p.serve(c) })
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); p.wg.Wait() })
+	return p
+}
+
+func (p *replyEater) serve(client net.Conn) {
+	server, err := net.Dial("tcp", p.target)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = io.Copy(server, client); _ = server.Close() })
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(buf)
+		if err != nil || p.eat.CompareAndSwap(true, false) {
+			break
+		}
+		if _, err := client.Write(buf[:n]); err != nil {
+			break
+		}
+	}
+	_ = client.Close()
+	_ = server.Close()
+	wg.Wait()
+}
+
+func TestALostReplyTakesNoSecondUnit(t *testing.T) {
+	if testing.Short() {
+		return
+	}
+	server := servicetest.RedisForTest(t)
+	proxy := startReplyEater(t, server.Addr())
+	b := setup(t, "redis://"+proxy.listener.Addr().String())
+	b.preheat(t, 100)
+	require.Equal(t, lua.Reserved, b.click(t, "warm-up").Outcome)
+	for i := range 10 {
+		require.Eventually(t, func() bool { return !b.sales.all()[0].shut.Load() }, 10*time.Second, time.Millisecond)
+		proxy.eat.Store(true)
+		d := b.click(t, "buyer-"+string(rune('a'+i)))
+		require.Equal(t, lua.Reserved, d.Outcome)
+		// A look may have been the one that was eaten; then the click was not.
+	}
+	require.EqualValues(t, 11, b.snapshot(t).Frozen)
+	require.Positive(t, b.Stats().CallErrors)
+	b.published(t, 11)
+	_ = b.redis.Close() // ends the proxy's connections before its own end
+}

@@ -1,0 +1,270 @@
+package gate
+
+import (
+	"context"
+	"net/netip"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/lua"
+)
+
+func TestSellsExactlyWhatThereIs(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		a := b.preheat(t, 100)
+		decisions := b.crowd(t, 1000)
+		require.Equal(t, map[lua.Outcome]int{lua.Reserved: 100, lua.SoldOut: 900}, count(decisions))
+
+		orders := b.published(t, 100)
+		for i, d := range decisions {
+			if d.Outcome == lua.Reserved {
+				o := orders[d.OrderID]
+				require.Equal(t, a.ID, o.ActivityID)
+				require.Equal(t, product, o.ProductID)
+				require.Equal(t, "buyer-"+strconv.Itoa(i), o.UserID)
+				require.Equal(t, 1, o.Quantity)
+				require.Equal(t, 1, o.Claim)
+				require.True(t, d.ResolveBy.After(time.Now()))
+			}
+		}
+		require.Eventually(t, func() bool { return b.snapshot(t).Outbox == 0 }, 10*time.Second, 5*time.Millisecond,
+			"confirmed orders must leave the outbox")
+		s := b.snapshot(t)
+		require.EqualValues(t, 0, s.Available)
+		require.EqualValues(t, 100, s.Frozen)
+
+		stats := b.Stats()
+		require.EqualValues(t, 100, stats.Outcomes[lua.Reserved])
+		require.EqualValues(t, 900, stats.Outcomes[lua.SoldOut])
+		require.EqualValues(t, 100, stats.Forwarded)
+		require.Zero(t, stats.Carried)
+		require.Less(t, stats.Calls, uint64(1000), "clicks that wait together share a call")
+	})
+}
+
+func TestSoldOutIsAnsweredWithoutRedis(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		b.preheat(t, 1)
+		require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
+		calls := b.Stats().Calls
+		for range 100 {
+			require.Equal(t, lua.SoldOut, b.click(t, "b").Outcome)
+		}
+		require.Equal(t, calls, b.Stats().Calls)
+		require.EqualValues(t, 100, b.Stats().Local)
+	})
+}
+
+func TestReturnedUnitsSellAgain(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		b.preheat(t, 1)
+		d := b.click(t, "a")
+		require.Equal(t, lua.Reserved, d.Outcome)
+		require.Equal(t, lua.SoldOut, b.click(t, "b").Outcome)
+		_, err := lua.Release(t.Context(), b.redis, product, lua.MarkRejected, []lua.Move{{UserID: "a", OrderID: d.OrderID}})
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved }, 5*time.Second, 10*time.Millisecond)
+	})
+}
+
+func TestOneBuyerClicksManyTimesAtOnce(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		b.preheat(t, 100)
+		var mu sync.Mutex
+		var decisions []Decision
+		var wg sync.WaitGroup
+		for range 200 {
+			wg.Go(func() {
+				d := b.click(t, "greedy")
+				mu.Lock()
+				decisions = append(decisions, d)
+				mu.Unlock()
+			})
+		}
+		wg.Wait()
+		require.Equal(t, map[lua.Outcome]int{lua.Reserved: 1, lua.AlreadyBought: 199}, count(decisions))
+		id := decisions[0].OrderID
+		for _, d := range decisions {
+			require.Equal(t, id, d.OrderID, "who has bought is told his order")
+		}
+		require.EqualValues(t, 99, b.snapshot(t).Available)
+	})
+}
+
+func TestRefusals(t *testing.T) {
+	day := 24 * time.Hour
+	for _, tc := range []struct {
+		name     string
+		change   func(*lua.Activity)
+		quantity int
+		want     lua.Outcome
+		retry    time.Duration
+	}{
+		{"not started", func(a *lua.Activity) { a.Start, a.End = a.Start.Add(day), a.End.Add(day) }, 1, lua.NotStarted, day - time.Minute},
+		{"starts in a moment", func(a *lua.Activity) { a.Start = time.Now().Add(20 * time.Second) }, 1, lua.NotStarted, 20 * time.Second},
+		{"ended", func(a *lua.Activity) { a.Start, a.End = a.Start.Add(-day), a.End.Add(-day) }, 1, lua.Ended, 0},
+		{"held", func(a *lua.Activity) { a.State = lua.OnHold }, 1, lua.Held, time.Second},
+		{"closed", func(a *lua.Activity) { a.State = lua.Closed }, 1, lua.Ended, 0},
+		{"more than the limit", func(*lua.Activity) {}, 2, lua.BadArguments, 0},
+		{"fewer left", func(a *lua.Activity) { a.Limit = 20 }, 11, lua.TooFew, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			eachRedis(t, func(t *testing.T, url string) {
+				b := setup(t, url)
+				b.preheat(t, 10, tc.change)
+				d := b.Reserve(t.Context(), Click{ProductID: product, UserID: "a", Quantity: tc.quantity})
+				require.Equal(t, tc.want, d.Outcome)
+				require.InDelta(t, tc.retry, d.RetryAfter, float64(2*time.Second))
+				require.EqualValues(t, 10, b.snapshot(t).Available)
+			})
+		})
+	}
+}
+
+func TestUnknownProductsAreRememberedBriefly(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		require.Equal(t, lua.NoProduct, b.click(t, "a").Outcome)
+		require.Equal(t, lua.NoProduct, b.click(t, "a").Outcome)
+		_, outcome := b.View(t.Context(), product)
+		require.Equal(t, lua.NoProduct, outcome)
+		b.preheat(t, 1)
+		require.Eventually(t, func() bool { return b.click(t, "a").Outcome == lua.Reserved }, 5*time.Second, 20*time.Millisecond)
+	})
+}
+
+func TestMadeUpProductsDoNotGrowMemory(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		for i := range unknownMax + 100 {
+			b.Reserve(t.Context(), Click{ProductID: "p" + strconv.Itoa(i), UserID: "a", Quantity: 1})
+		}
+		require.LessOrEqual(t, len(b.sales.unknown), unknownMax)
+		require.Empty(t, b.sales.all())
+	})
+}
+
+func TestStartIsDecidedByRedisClock(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		// This edge's clock is an hour slow: its view must follow Redis's.
+		b := setup(t, url, func(_ *Config, d *Deps) {
+			d.Now = func() time.Time { return time.Now().Add(-time.Hour) }
+		})
+		b.preheat(t, 1, func(a *lua.Activity) { a.Start = time.Now().Add(-time.Second) })
+		require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
+	})
+}
+
+func TestHoldAndReopenChangeTheEpoch(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		a := b.preheat(t, 10)
+		require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
+		_, _, err := lua.SetState(t.Context(), b.redis, product, a.ID, lua.OnHold)
+		require.NoError(t, err)
+		require.Equal(t, lua.Held, b.click(t, "b").Outcome, "the script refuses before the edge has seen the hold")
+		_, _, err = lua.SetState(t.Context(), b.redis, product, a.ID, lua.Open)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved }, 5*time.Second, 10*time.Millisecond)
+	})
+}
+
+func TestReopenedBetweenTwoLooksNobodyIsRefused(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		a := b.preheat(t, 10)
+		require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
+		for _, state := range []lua.ActivityState{lua.OnHold, lua.Open} {
+			_, _, err := lua.SetState(t.Context(), b.redis, product, a.ID, state)
+			require.NoError(t, err)
+		}
+		require.Equal(t, lua.Reserved, b.click(t, "b").Outcome)
+	})
+}
+
+func TestLimit(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url, func(c *Config, _ *Deps) { c.Rate, c.Burst = 1, 2 })
+		addr := netip.MustParseAddr("192.0.2.1")
+		require.True(t, b.Limit(addr).Allowed)
+		require.True(t, b.Limit(addr).Allowed)
+		l := b.Limit(addr)
+		require.False(t, l.Allowed)
+		require.InDelta(t, time.Second, l.RetryAfter, float64(500*time.Millisecond))
+		require.True(t, b.Limit(netip.Addr{}).Allowed)
+		require.EqualValues(t, 1, b.Stats().Limited)
+		require.Equal(t, 2, b.Stats().Addresses)
+	})
+}
+
+func TestFate(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		b.preheat(t, 10)
+		d := b.click(t, "a")
+		move := []lua.Move{{UserID: "a", OrderID: d.OrderID}}
+		fate := func() order.State {
+			f, err := b.Fate(t.Context(), product, "a", d.OrderID)
+			require.NoError(t, err)
+			require.Equal(t, d.OrderID, f.OrderID)
+			require.Equal(t, 1, f.Quantity)
+			require.WithinDuration(t, d.ResolveBy, f.ResolveBy, time.Millisecond)
+			return f.State
+		}
+		require.Equal(t, order.Queued, fate())
+		_, err := lua.Settle(t.Context(), b.redis, product, lua.MarkSettled, move)
+		require.NoError(t, err)
+		require.Equal(t, order.Created, fate())
+
+		for _, tc := range []struct{ user, id string }{
+			{"b", d.OrderID}, {"a", "01arz3ndektsv4rrffq69g5fav"}, {"a", "nonsense"}, {"a", ""},
+		} {
+			_, err := b.Fate(t.Context(), product, tc.user, tc.id)
+			require.ErrorIs(t, err, ErrNoOrder, "%v", tc)
+		}
+	})
+}
+
+func TestConfigNamesWhatIsWrong(t *testing.T) {
+	for _, tc := range []struct {
+		change func(*Config)
+		want   string
+	}{
+		{func(c *Config) { c.Rate = -1 }, "rate -1"},
+		{func(c *Config) { c.ReserveTimeout = time.Minute }, "reserve_timeout 1m0s: must be 10ms to 10s"},
+		{func(c *Config) { c.ResolveWithin = time.Second }, "resolve_within 1s"},
+		{func(c *Config) { c.Linger = time.Minute }, "linger 1m0s"},
+		{func(c *Config) { c.OrdersPerMessage = 257 }, "orders_per_message 257: must be 1 to 256"},
+		{func(c *Config) { c.Waiting = -1 }, "waiting -1"},
+		{func(c *Config) { c.Buffer = -1 }, "buffer -1"},
+	} {
+		var c Config
+		tc.change(&c)
+		_, err := New(c, Deps{})
+		require.ErrorContains(t, err, tc.want)
+	}
+}
+
+func TestAfterCloseClicksAreHeld(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url, func(c *Config, _ *Deps) { c.Linger = time.Second })
+		b.preheat(t, 10)
+		d := b.click(t, "a")
+		require.Equal(t, lua.Reserved, d.Outcome)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		b.Gate.Close(ctx) // does not wait for the linger, and delivers what waits
+		require.Contains(t, b.published(t, 1), d.OrderID)
+		require.Zero(t, b.snapshot(t).Outbox)
+		require.Equal(t, lua.Held, b.click(t, "b").Outcome)
+	})
+}
