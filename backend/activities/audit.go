@@ -1,0 +1,175 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/lua"
+)
+
+// Audit is one activity's stock in Redis beside its orders in SQL.
+type Audit struct {
+	ActivityID string
+	ProductID  string
+	// Total is SQL's; Available, Frozen and Sold are Redis's. All are units.
+	Total, Available, Frozen, Sold int64
+	// Outbox is the number of orders the broker has not confirmed yet.
+	Outbox int64
+	// Queued is the number of messages, of all activities, that wait in the
+	// broker or are being stored by this process.
+	Queued int
+	// Orders and Units count SQL's orders by state.
+	Orders map[order.State]int64
+	Units  map[order.State]int64
+	// Drift is the units on which the stores disagree, beyond what orders on
+	// their way explain. 0 is right.
+	Drift int64
+	// Consistent says that Redis stood still while SQL was read, so that the
+	// figures belong to one moment. Under load several readings are tried.
+	Consistent bool
+	// Known says that Redis has this activity at all; without it all its figures
+	// are 0 and Drift is what SQL holds.
+	Known bool
+	// Damaged says that a counter in Redis is missing or no number.
+	Damaged bool
+}
+
+const (
+	// readings bounds how often the stores are read until they agree or have
+	// stood still.
+	readings     = 6
+	readingPause = 60 * time.Millisecond
+)
+
+// Audit compares the stores for the activity that product sells through, else
+// its newest. It reads Redis, SQL, and Redis again, and takes the reading only
+// if Redis has not moved. A drift is believed only when it stands in every
+// reading: orders in another backend's hands are nowhere to be seen for some
+// milliseconds.
+func (s *Service) Audit(ctx context.Context, product string) (Audit, error) {
+	a, err := s.find(ctx, product)
+	if err != nil {
+		return Audit{}, err
+	}
+	return s.audit(ctx, a)
+}
+
+func (s *Service) audit(ctx context.Context, a store.Activity) (Audit, error) {
+	var best Audit
+	for n := range readings {
+		got, err := s.read(ctx, a)
+		if err != nil {
+			return Audit{}, fmt.Errorf("auditing activity %s of product %s: %w", a.ID, a.ProductID, err)
+		}
+		if got.Consistent && got.Drift == 0 {
+			return got, nil
+		}
+		if n == 0 || got.Consistent || !best.Consistent {
+			best = got
+		}
+		if n == readings-1 {
+			break
+		}
+		timer := time.NewTimer(readingPause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return Audit{}, fmt.Errorf("auditing product %s: %w", a.ProductID, ctx.Err())
+		}
+	}
+	return best, nil
+}
+
+// read is one reading of all stores.
+func (s *Service) read(ctx context.Context, a store.Activity) (Audit, error) {
+	before, _, err := s.snapshot(ctx, a.ProductID)
+	if err != nil {
+		return Audit{}, err
+	}
+	// What is on its way is counted before SQL is read: what was stored in
+	// between is then seen twice, which explains a difference, and never missed.
+	waiting, _, err := s.Queue.Depth(ctx)
+	if err != nil {
+		return Audit{}, fmt.Errorf("asking the broker for its depth: %w", err)
+	}
+	inHand := s.InHand()
+	totals, err := s.Store.Totals(ctx, a.ID)
+	if err != nil {
+		return Audit{}, err
+	}
+	after, _, err := s.snapshot(ctx, a.ProductID)
+	if err != nil {
+		return Audit{}, err
+	}
+	out := Audit{
+		ActivityID: a.ID,
+		ProductID:  a.ProductID,
+		Total:      a.Total,
+		Queued:     waiting + inHand,
+		Orders:     map[order.State]int64{},
+		Units:      map[order.State]int64{},
+		Consistent: same(before, after),
+	}
+	for state, total := range totals {
+		out.Orders[state], out.Units[state] = total.Orders, total.Units
+	}
+	if after != nil && after.ID == a.ID {
+		out.Known, out.Damaged = true, after.Damaged
+		out.Available, out.Frozen, out.Sold, out.Outbox = after.Available, after.Frozen, after.Sold, after.Outbox
+	}
+	out.Drift = drift(a, out, s.InHand() > 0)
+	return out, nil
+}
+
+// drift is the units that nothing explains. SQL never holds more than Redis has
+// given away, whatever is on its way; it may hold less until all has arrived.
+func drift(a store.Activity, got Audit, busy bool) int64 {
+	held := got.Units[order.Created] + got.Units[order.Paid]
+	if !got.Known && a.State == store.Closed {
+		return 0 // over and settled; Redis may forget it
+	}
+	if !got.Known {
+		return held
+	}
+	given := got.Frozen + got.Sold
+	unexplained := abs(a.Total - got.Available - given)
+	if got.Outbox == 0 && got.Queued == 0 && !busy {
+		return unexplained + abs(held-given)
+	}
+	return unexplained + max(0, held-given)
+}
+
+// same says that nothing moved between two readings of Redis.
+func same(a, b *lua.Snapshot) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.ID == b.ID && a.Available == b.Available && a.Frozen == b.Frozen && a.Sold == b.Sold &&
+		a.Outbox == b.Outbox && a.Epoch == b.Epoch && a.Users == b.Users
+}
+
+func abs(n int64) int64 { return max(n, -n) }
+
+// AuditAll audits every activity that is in Redis and not closed.
+func (s *Service) AuditAll(ctx context.Context) ([]Audit, error) {
+	all, err := s.Store.Activities(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("auditing all activities: %w", err)
+	}
+	var audits []Audit
+	for _, a := range all {
+		if a.State != store.Open && a.State != store.Held {
+			continue
+		}
+		audit, err := s.audit(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		audits = append(audits, audit)
+	}
+	return audits, nil
+}

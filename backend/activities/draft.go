@@ -1,0 +1,104 @@
+package activities
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/internal/order"
+)
+
+// Draft is an activity as an operator writes it down. Times are RFC 3339 with a
+// zone; the wall clock of a server is nobody's.
+type Draft struct {
+	// ID is made if empty.
+	ID        string
+	ProductID string
+	Title     string
+	Start     string
+	End       string
+	// Total is in units, 1 to order.MaxUnits; Limit in units per user, 1 to
+	// order.MaxQuantity.
+	Total int64
+	Limit int
+	// PayWindow is how long a buyer may take to pay; 0 means that a stored order
+	// is sold.
+	PayWindow time.Duration
+}
+
+// Field is one field that is wrong: its name as in the API's JSON, its value, and
+// what is allowed.
+type Field struct {
+	Name    string
+	Value   string
+	Allowed string
+}
+
+// Invalid reports every wrong field of what was asked.
+type Invalid struct{ Fields []Field }
+
+// Error names each field, its value and what is allowed.
+func (e *Invalid) Error() string {
+	parts := make([]string, len(e.Fields))
+	for i, f := range e.Fields {
+		parts[i] = fmt.Sprintf("%s %q: %s", f.Name, f.Value, f.Allowed)
+	}
+	return strings.Join(parts, "; ")
+}
+
+const (
+	allowedID    = "must be 1 to 64 of A-Z a-z 0-9 _ and -"
+	allowedTime  = "must be a time with its zone, like 2026-11-11T20:00:00+08:00"
+	titleBytes   = 255
+	maxPayWindow = 7 * 24 * time.Hour
+)
+
+// activity checks the draft. The error is *Invalid.
+func (d Draft) activity(now time.Time) (store.Activity, error) {
+	var wrong []Field
+	check := func(ok bool, name, value, allowed string) {
+		if !ok {
+			wrong = append(wrong, Field{name, value, allowed})
+		}
+	}
+	check(d.ID == "" || order.ValidProduct(d.ID), "id", d.ID, allowedID)
+	check(order.ValidProduct(d.ProductID), "product_id", d.ProductID, allowedID)
+	check(validTitle(d.Title), "title", d.Title, "must be at most 255 bytes of UTF-8 without control characters")
+	start, err := time.Parse(time.RFC3339, d.Start)
+	check(err == nil, "start", d.Start, allowedTime)
+	end, err2 := time.Parse(time.RFC3339, d.End)
+	check(err2 == nil, "end", d.End, allowedTime)
+	if err == nil && err2 == nil {
+		check(start.Truncate(time.Millisecond).Before(end.Truncate(time.Millisecond)), "end", d.End, "must be after the start, "+d.Start)
+		check(end.After(now), "end", d.End, "must be in the future; it is "+now.UTC().Format(time.RFC3339)+" now")
+	}
+	check(1 <= d.Total && d.Total <= order.MaxUnits, "total", strconv.FormatInt(d.Total, 10), "must be 1 to 1000000000 units")
+	check(1 <= d.Limit && d.Limit <= order.MaxQuantity, "limit", strconv.Itoa(d.Limit), "must be 1 to 999 units a user")
+	check(0 <= d.PayWindow && d.PayWindow <= maxPayWindow && d.PayWindow%time.Second == 0,
+		"pay_window_seconds", d.PayWindow.String(), "must be 0 (no payment stage) or whole seconds up to 168h")
+	if wrong != nil {
+		return store.Activity{}, &Invalid{wrong}
+	}
+	return store.Activity{
+		ID:        d.ID,
+		ProductID: d.ProductID,
+		Title:     d.Title,
+		Start:     start.UTC().Truncate(time.Millisecond),
+		End:       end.UTC().Truncate(time.Millisecond),
+		Total:     d.Total,
+		Limit:     d.Limit,
+		PayWindow: d.PayWindow,
+		State:     store.Scheduled,
+		CreatedAt: now.UTC().Truncate(time.Millisecond),
+	}, nil
+}
+
+func validTitle(title string) bool {
+	if len(title) > titleBytes || !utf8.ValidString(title) {
+		return false
+	}
+	return !strings.ContainsFunc(title, func(r rune) bool { return r < 0x20 || 0x7f <= r && r <= 0x9f })
+}

@@ -1,0 +1,97 @@
+// Package api is the backend's HTTP: the JSON API under /api/ with its OpenAPI
+// description, metrics, health, and the console page.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/seckill-edge/seckill/backend/activities"
+	"github.com/seckill-edge/seckill/backend/store"
+)
+
+// callTimeout bounds what one request may ask of the stores.
+const callTimeout = 10 * time.Second
+
+// Deps are what the handler works with. All are required but Token.
+type Deps struct {
+	Activities *activities.Service
+	Store      *store.Store
+	Registry   *prometheus.Registry
+	// Ready says by name what is not ready, and why; empty when all is.
+	Ready func(context.Context) map[string]error
+	// Token, if set, is the bearer token that everything under /api/ and /metrics
+	// asks for.
+	Token string
+	Log   *slog.Logger
+}
+
+// New makes the handler.
+func New(d Deps) http.Handler {
+	mux := http.NewServeMux()
+	guard := newGuard(d.Token)
+	describe(d, mux)
+	outer := http.NewServeMux()
+	outer.Handle("/api/", guard.only(limitBody(mux)))
+	outer.Handle("GET /metrics", guard.only(promhttp.HandlerFor(d.Registry, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError,
+		Timeout:       callTimeout,
+	})))
+	outer.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, map[string]any{"healthy": true})
+	})
+	outer.Handle("GET /readyz", readyz(d, guard))
+	outer.Handle("GET /", console())
+	return headers(guard.sameSite(outer))
+}
+
+// describe registers the operations. The OpenAPI document comes from these.
+func describe(d Deps, mux *http.ServeMux) {
+	config := huma.DefaultConfig("seckill backend", "1")
+	config.OpenAPIPath = "/api/openapi"
+	// No documentation page: it would load scripts from elsewhere.
+	config.DocsPath = ""
+	config.SchemasPath = ""
+	config.CreateHooks = nil
+	if d.Token != "" {
+		config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"bearer": {Type: "http", Scheme: "bearer"}}
+		config.Security = []map[string][]string{{"bearer": {}}}
+	}
+	api := humago.New(mux, config)
+	h := &handlers{d}
+	register(api, http.MethodGet, "/api/activities", "list-activities", "All activities, with their counters in Redis", h.list)
+	huma.Register(api, huma.Operation{
+		OperationID: "create-activity", Method: http.MethodPost, Path: "/api/activities", DefaultStatus: http.StatusCreated,
+		Summary: "Create an activity; preheat and open it to sell", Errors: problems,
+	}, h.create)
+	register(api, http.MethodGet, "/api/activities/{product_id}", "show-activity", "The activity a product sells through", h.show)
+	register(api, http.MethodGet, "/api/activities/{product_id}/audit", "audit-activity", "Compare Redis, queue and SQL", h.audit)
+	register(api, http.MethodPost, "/api/activities/{product_id}/preheat", "preheat-activity", "Load its stock into Redis, held; never over a live sale", h.preheat)
+	register(api, http.MethodPost, "/api/activities/{product_id}/open", "open-activity", "Open the gate", h.open)
+	register(api, http.MethodPost, "/api/activities/{product_id}/hold", "hold-activity", "Shut the gate until it is opened again", h.hold)
+	register(api, http.MethodPost, "/api/activities/{product_id}/close", "close-activity", "End the sale for good", h.close)
+	register(api, http.MethodGet, "/api/orders/{order_id}", "show-order", "A stored order", h.order)
+}
+
+var problems = []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusServiceUnavailable}
+
+func register[I, O any](api huma.API, method, path, id, summary string, handler func(context.Context, *I) (*O, error)) {
+	huma.Register(api, huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Errors: problems}, handler)
+}
+
+func limitBody(next http.Handler) http.Handler {
+	const bytes = 64 << 10
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, bytes)
+		ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}

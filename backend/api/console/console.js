@@ -1,0 +1,83 @@
+"use strict";
+
+// One table, asked for again each second after the last answer; a slow backend
+// is never asked twice at once.
+const rows = document.getElementById("rows");
+const status = document.getElementById("status");
+const empty = document.getElementById("empty");
+const login = document.getElementById("login");
+let token = sessionStorage.getItem("token") || "";
+
+async function ask(path) {
+  const headers = token ? { Authorization: "Bearer " + token } : {};
+  const answer = await fetch(path, { headers, signal: AbortSignal.timeout(8000) });
+  if (answer.status === 401) {
+    login.hidden = false;
+    throw new Error("the API asks for its token");
+  }
+  login.hidden = true;
+  const body = await answer.json();
+  if (!answer.ok) {
+    throw new Error(body.detail || answer.statusText);
+  }
+  return body;
+}
+
+function cell(row, text, kind) {
+  const td = row.insertCell();
+  td.textContent = text;
+  if (kind) {
+    td.className = kind;
+  }
+}
+
+function show(activity, audit) {
+  const row = document.createElement("tr");
+  const stock = activity.redis;
+  const number = (value) => (value === undefined ? "–" : value.toLocaleString("en"));
+  cell(row, activity.product_id);
+  cell(row, activity.title);
+  cell(row, stock && stock.state !== activity.state ? activity.state + " (Redis: " + stock.state + ")" : activity.state);
+  cell(row, number(activity.total), "n");
+  for (const name of ["available", "frozen", "sold", "outbox"]) {
+    cell(row, number(stock?.[name]), "n");
+  }
+  const orders = audit && Object.values(audit.orders).reduce((sum, n) => sum + n, 0);
+  cell(row, number(orders), "n");
+  const moving = audit && !audit.consistent;
+  cell(row, moving ? "moving" : number(audit?.drift), "n" + (audit && !moving ? (audit.drift === 0 ? " good" : " bad") : ""));
+  cell(row, activity.why);
+  return row;
+}
+
+async function refresh() {
+  try {
+    const list = (await ask("api/activities")).activities;
+    // A product is audited through the activity it sells through.
+    const seen = new Set();
+    const shown = await Promise.all(list.map(async (activity) => {
+      if (activity.state === "closed" || seen.has(activity.product_id)) {
+        return show(activity);
+      }
+      seen.add(activity.product_id);
+      const audit = await ask("api/activities/" + encodeURIComponent(activity.product_id) + "/audit").catch(() => undefined);
+      return show(activity, audit);
+    }));
+    rows.replaceChildren(...shown);
+    empty.hidden = list.length > 0;
+    status.textContent = "as of " + new Date().toLocaleTimeString();
+    status.className = "";
+  } catch (error) {
+    status.textContent = "No answer: " + error.message;
+    status.className = "bad";
+  }
+  setTimeout(refresh, 1000);
+}
+
+login.addEventListener("submit", (event) => {
+  event.preventDefault();
+  token = document.getElementById("token").value;
+  sessionStorage.setItem("token", token);
+});
+
+refresh();

@@ -1,0 +1,144 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/seckill-edge/seckill/backend/activities"
+	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/internal/order"
+)
+
+type handlers struct{ Deps }
+
+type (
+	none struct{}
+
+	byProduct struct {
+		ProductID string `path:"product_id" maxLength:"64"`
+	}
+
+	createInput struct {
+		Body struct {
+			ID               string `json:"id,omitempty" maxLength:"64" doc:"Made if absent."`
+			ProductID        string `json:"product_id" minLength:"1" maxLength:"64"`
+			Title            string `json:"title,omitempty" maxLength:"255"`
+			Start            string `json:"start" format:"date-time" doc:"RFC 3339 with a zone."`
+			End              string `json:"end" format:"date-time"`
+			Total            int64  `json:"total" minimum:"1" maximum:"1000000000" doc:"Units to sell."`
+			Limit            int    `json:"limit,omitempty" minimum:"1" maximum:"999" default:"1" doc:"Units per user."`
+			PayWindowSeconds int64  `json:"pay_window_seconds,omitempty" minimum:"0" maximum:"604800" doc:"0: no payment stage."`
+		}
+	}
+
+	activityOutput struct{ Body Activity }
+
+	listOutput struct {
+		Body struct {
+			Activities []Activity `json:"activities"`
+		}
+	}
+
+	auditOutput struct{ Body Audit }
+	orderOutput struct{ Body Order }
+)
+
+func (h *handlers) list(ctx context.Context, _ *none) (*listOutput, error) {
+	views, err := h.Activities.List(ctx)
+	if err != nil {
+		return nil, h.problem(err)
+	}
+	out := &listOutput{}
+	out.Body.Activities = ActivitiesOf(views)
+	return out, nil
+}
+
+func (h *handlers) create(ctx context.Context, in *createInput) (*activityOutput, error) {
+	b := in.Body
+	_, err := h.Activities.Create(ctx, activities.Draft{
+		ID:        b.ID,
+		ProductID: b.ProductID,
+		Title:     b.Title,
+		Start:     b.Start,
+		End:       b.End,
+		Total:     b.Total,
+		Limit:     b.Limit,
+		PayWindow: time.Duration(b.PayWindowSeconds) * time.Second,
+	})
+	if err != nil {
+		return nil, h.problem(err)
+	}
+	return h.show(ctx, &byProduct{b.ProductID})
+}
+
+func (h *handlers) show(ctx context.Context, in *byProduct) (*activityOutput, error) {
+	view, err := h.Activities.Show(ctx, in.ProductID)
+	return h.activity(view, err)
+}
+
+func (h *handlers) preheat(ctx context.Context, in *byProduct) (*activityOutput, error) {
+	return h.activity(h.Activities.Preheat(ctx, in.ProductID))
+}
+
+func (h *handlers) open(ctx context.Context, in *byProduct) (*activityOutput, error) {
+	return h.activity(h.Activities.Open(ctx, in.ProductID))
+}
+
+func (h *handlers) hold(ctx context.Context, in *byProduct) (*activityOutput, error) {
+	return h.activity(h.Activities.Hold(ctx, in.ProductID))
+}
+
+func (h *handlers) close(ctx context.Context, in *byProduct) (*activityOutput, error) {
+	return h.activity(h.Activities.Close(ctx, in.ProductID))
+}
+
+func (h *handlers) activity(view activities.View, err error) (*activityOutput, error) {
+	if err != nil {
+		return nil, h.problem(err)
+	}
+	return &activityOutput{ActivityOf(view)}, nil
+}
+
+func (h *handlers) audit(ctx context.Context, in *byProduct) (*auditOutput, error) {
+	audit, err := h.Activities.Audit(ctx, in.ProductID)
+	if err != nil {
+		return nil, h.problem(err)
+	}
+	return &auditOutput{AuditOf(audit)}, nil
+}
+
+func (h *handlers) order(ctx context.Context, in *struct {
+	OrderID string `path:"order_id" maxLength:"26"`
+}) (*orderOutput, error) {
+	if !order.ValidID(in.OrderID) {
+		return nil, huma.Error422UnprocessableEntity("order id: must be 26 of 0-9 a-z without i l o u")
+	}
+	stored, err := h.Store.Order(ctx, in.OrderID)
+	if err != nil {
+		return nil, h.problem(err)
+	}
+	return &orderOutput{orderOf(stored)}, nil
+}
+
+// problem turns an error into the answer, once. What is nobody's fault outside
+// is logged here and not told: errors of drivers carry addresses.
+func (h *handlers) problem(err error) error {
+	var invalid *activities.Invalid
+	switch {
+	case errors.As(err, &invalid):
+		details := make([]error, len(invalid.Fields))
+		for i, f := range invalid.Fields {
+			details[i] = &huma.ErrorDetail{Message: f.Allowed, Location: "body." + f.Name, Value: f.Value}
+		}
+		return huma.Error422UnprocessableEntity(invalid.Error(), details...)
+	case errors.Is(err, store.ErrNotFound):
+		return huma.Error404NotFound(err.Error())
+	case errors.Is(err, store.ErrExists), errors.Is(err, activities.ErrRefused):
+		return huma.Error409Conflict(err.Error())
+	}
+	h.Log.Error("api: request failed", "error", err)
+	return huma.Error503ServiceUnavailable("a store cannot be asked now; /readyz names it, the log says more")
+}

@@ -1,0 +1,128 @@
+package api
+
+import (
+	"time"
+
+	"github.com/seckill-edge/seckill/backend/activities"
+	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/internal/order"
+)
+
+// Activity is an activity in JSON, the same in the API and in the commands.
+type Activity struct {
+	ID               string    `json:"id"`
+	ProductID        string    `json:"product_id"`
+	Title            string    `json:"title"`
+	Start            time.Time `json:"start"`
+	End              time.Time `json:"end"`
+	Total            int64     `json:"total" doc:"Units to sell."`
+	Limit            int       `json:"limit" doc:"Units per user."`
+	PayWindowSeconds int64     `json:"pay_window_seconds" doc:"How long a buyer may take to pay; 0: an order is sold when it is stored."`
+	State            string    `json:"state" enum:"scheduled,open,held,closed" doc:"The operator's word, from SQL."`
+	Why              string    `json:"why" doc:"What it is doing, and what to do if it should sell and does not."`
+	Redis            *Stock    `json:"redis,omitempty" doc:"What Redis has of it; absent if nothing."`
+}
+
+// Stock is an activity's counters in Redis, from one atomic read.
+type Stock struct {
+	State     string    `json:"state" enum:"open,held,closed"`
+	Epoch     int64     `json:"epoch" doc:"Rises whenever the gate is shut or opened."`
+	Available int64     `json:"available" doc:"Units nobody has reserved."`
+	Frozen    int64     `json:"frozen" doc:"Units reserved and not settled."`
+	Sold      int64     `json:"sold" doc:"Units settled."`
+	Outbox    int64     `json:"outbox" doc:"Orders the broker has not confirmed yet."`
+	Users     int64     `json:"users" doc:"Buyers with a record."`
+	Damaged   bool      `json:"damaged" doc:"A counter is missing or no number."`
+	Now       time.Time `json:"now" doc:"Redis's clock, which opens and ends the sale."`
+}
+
+// Audit compares Redis and SQL, in JSON.
+type Audit struct {
+	ActivityID string                `json:"activity_id"`
+	ProductID  string                `json:"product_id"`
+	Total      int64                 `json:"total" doc:"Units to sell, from SQL."`
+	Available  int64                 `json:"available" doc:"Units nobody has reserved, from Redis."`
+	Frozen     int64                 `json:"frozen" doc:"Units reserved and not settled, from Redis."`
+	Sold       int64                 `json:"sold" doc:"Units settled, from Redis."`
+	Outbox     int64                 `json:"outbox" doc:"Orders the broker has not confirmed yet."`
+	Queued     int                   `json:"queued" doc:"Messages of all activities that wait in the broker or are being stored by this process."`
+	Orders     map[order.State]int64 `json:"orders" doc:"Orders in SQL, by state."`
+	Units      map[order.State]int64 `json:"units" doc:"Their units, by state."`
+	Drift      int64                 `json:"drift" doc:"Units on which the stores disagree beyond what is on its way. 0 is right."`
+	Consistent bool                  `json:"consistent" doc:"Redis stood still while SQL was read. If false the sale is too busy for one view; ask again."`
+	Known      bool                  `json:"known" doc:"Redis has this activity."`
+	Damaged    bool                  `json:"damaged" doc:"A counter in Redis is missing or no number."`
+}
+
+// Order is a stored order in JSON.
+type Order struct {
+	ID         string    `json:"order_id"`
+	ActivityID string    `json:"activity_id"`
+	ProductID  string    `json:"product_id"`
+	UserID     string    `json:"user_id"`
+	Quantity   int       `json:"quantity"`
+	Claim      int       `json:"claim"`
+	State      string    `json:"state" enum:"created,paid,cancelled,expired,rejected"`
+	Reason     string    `json:"reason,omitempty" doc:"Why it was rejected."`
+	ReservedAt time.Time `json:"reserved_at"`
+	CreatedAt  time.Time `json:"created_at"`
+	UpdatedAt  time.Time `json:"updated_at"`
+}
+
+// ActivityOf puts a view into JSON's shape.
+func ActivityOf(v activities.View) Activity {
+	out := Activity{
+		ID:               v.ID,
+		ProductID:        v.ProductID,
+		Title:            v.Title,
+		Start:            v.Start.UTC(),
+		End:              v.End.UTC(),
+		Total:            v.Total,
+		Limit:            v.Limit,
+		PayWindowSeconds: int64(v.PayWindow / time.Second),
+		State:            string(v.State),
+		Why:              v.Why,
+	}
+	if s := v.Snapshot; s != nil {
+		out.Redis = &Stock{
+			State:     string(s.State),
+			Epoch:     s.Epoch,
+			Available: s.Available,
+			Frozen:    s.Frozen,
+			Sold:      s.Sold,
+			Outbox:    s.Outbox,
+			Users:     s.Users,
+			Damaged:   s.Damaged,
+			Now:       s.Now.UTC(),
+		}
+	}
+	return out
+}
+
+// ActivitiesOf puts views into JSON's shape; never nil.
+func ActivitiesOf(views []activities.View) []Activity {
+	out := make([]Activity, len(views))
+	for i, v := range views {
+		out[i] = ActivityOf(v)
+	}
+	return out
+}
+
+// AuditOf puts an audit into JSON's shape.
+func AuditOf(a activities.Audit) Audit { return Audit(a) }
+
+func orderOf(o store.Order) Order {
+	return Order{
+		ID:         o.ID,
+		ActivityID: o.ActivityID,
+		ProductID:  o.ProductID,
+		UserID:     o.UserID,
+		Quantity:   o.Quantity,
+		Claim:      o.Claim,
+		State:      string(o.State),
+		Reason:     string(o.Reason),
+		ReservedAt: o.ReservedAt.UTC(),
+		CreatedAt:  o.CreatedAt.UTC(),
+		UpdatedAt:  o.UpdatedAt.UTC(),
+	}
+}

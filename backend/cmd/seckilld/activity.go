@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seckill-edge/seckill/backend/activities"
+	"github.com/seckill-edge/seckill/backend/api"
+)
+
+// commandWithin bounds one command, servers that do not answer included.
+const commandWithin = 15 * time.Second
+
+func newActivity(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "activity",
+		Short: "Create, open, close and audit sales",
+		Long: `An activity is one sale of one product. It is created in SQL, preheated into
+Redis, opened, and closed for good; hold shuts it for a while. The commands work
+on the stores themselves; no backend need run.`,
+		Example: `  seckilld activity list
+  seckilld activity audit 1001 --json`,
+		Args: usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(
+		newCreate(a),
+		newList(a),
+		byProduct(a, "show", "Show a product's activity, and why it sells or does not", (*activities.Service).Show),
+		byProduct(a, "preheat", "Load the stock into Redis, held; never over a live sale", (*activities.Service).Preheat),
+		byProduct(a, "open", "Open the gate", (*activities.Service).Open),
+		byProduct(a, "hold", "Shut the gate until it is opened again", (*activities.Service).Hold),
+		byProduct(a, "close", "End the sale for good; what is reserved is still stored", (*activities.Service).Close),
+		newAudit(a),
+	)
+	return c
+}
+
+func newCreate(a *app) *cobra.Command {
+	var d activities.Draft
+	c := &cobra.Command{
+		Use:   "create",
+		Short: "Create an activity; preheat and open it to sell",
+		Example: `  seckilld activity create --product 1001 --title "Phone at half price" --total 100 --limit 1 \
+    --start 2026-11-11T20:00:00+08:00 --end 2026-11-11T22:00:00+08:00 --pay-window 15m`,
+		Args: usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.withService(c.Context(), func(ctx context.Context, s *activities.Service) error {
+				if _, err := s.Create(ctx, d); err != nil {
+					return err
+				}
+				view, err := s.Show(ctx, d.ProductID)
+				return a.printView(view, err)
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&d.ID, "id", "", "activity id, 1 to 64 of A-Z a-z 0-9 _ - (default: made)")
+	f.StringVar(&d.ProductID, "product", "", "product id, 1 to 64 of A-Z a-z 0-9 _ -")
+	f.StringVar(&d.Title, "title", "", "what buyers read, at most 255 bytes")
+	f.StringVar(&d.Start, "start", "", "RFC 3339 time with zone, like 2026-11-11T20:00:00+08:00")
+	f.StringVar(&d.End, "end", "", "RFC 3339 time with zone, after the start")
+	f.Int64Var(&d.Total, "total", 0, "units to sell, 1 to 1000000000")
+	f.IntVar(&d.Limit, "limit", 1, "units per user, 1 to 999")
+	f.DurationVar(&d.PayWindow, "pay-window", 0, "how long a buyer may take to pay, up to 168h; 0: no payment stage")
+	a.jsonFlag(c)
+	return c
+}
+
+func newList(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List all activities, the newest first",
+		Example: "  seckilld activity list --json",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.withService(c.Context(), func(ctx context.Context, s *activities.Service) error {
+				views, err := s.List(ctx)
+				if err != nil {
+					return err
+				}
+				return a.printList(api.ActivitiesOf(views))
+			})
+		},
+	}
+	a.jsonFlag(c)
+	return c
+}
+
+// byProduct makes a command that does one thing to a product's activity and
+// shows it.
+func byProduct(a *app, name, short string, do func(*activities.Service, context.Context, string) (activities.View, error)) *cobra.Command {
+	c := &cobra.Command{
+		Use:     name + " PRODUCT",
+		Short:   short,
+		Example: "  seckilld activity " + name + " 1001",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withService(c.Context(), func(ctx context.Context, s *activities.Service) error {
+				view, err := do(s, ctx, args[0])
+				return a.printView(view, err)
+			})
+		},
+	}
+	a.jsonFlag(c)
+	return c
+}
+
+func newAudit(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "audit PRODUCT",
+		Short:   "Compare Redis, queue and SQL; exit code 4 if they disagree",
+		Example: "  seckilld activity audit 1001 --json",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withService(c.Context(), func(ctx context.Context, s *activities.Service) error {
+				audit, err := s.Audit(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return a.printAudit(api.AuditOf(audit))
+			})
+		},
+	}
+	a.jsonFlag(c)
+	return c
+}
+
+// withService opens the stores for one command.
+func (a *app) withService(ctx context.Context, do func(context.Context, *activities.Service) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, commandWithin)
+	defer cancel()
+	log, err := a.log()
+	if err != nil {
+		return err
+	}
+	s, err := a.openServers(ctx, log, "seckilld activity")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	return do(ctx, activities.New(activities.Deps{
+		Store: s.store, Redis: s.redis, Queue: s.broker, Now: time.Now, Random: rand.Reader, Log: log,
+	}))
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/pflag"
+
+	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/lua"
+)
+
+// options are the addresses of the servers and how to log. An option beats the
+// environment, the environment the default.
+type options struct {
+	redis, rabbitmq, database string
+	logFormat                 string
+}
+
+const (
+	defaultRedis    = "redis://127.0.0.1:6379/0"
+	defaultRabbitMQ = "amqp://guest:guest@127.0.0.1:5672/"
+)
+
+func (o *options) register(flags *pflag.FlagSet) {
+	flags.StringVar(&o.redis, "redis", "", "Redis `URL`; better by SECKILL_REDIS_URL or SECKILL_REDIS_URL_FILE, which ps does not show (default "+defaultRedis+")")
+	flags.StringVar(&o.rabbitmq, "rabbitmq", "", "RabbitMQ `URL`; or SECKILL_RABBITMQ_URL, SECKILL_RABBITMQ_URL_FILE (default on 127.0.0.1:5672)")
+	flags.StringVar(&o.database, "database", "", "database `URL`, mysql://user:password@host:3306/name or sqlite:PATH; or SECKILL_DATABASE_URL, SECKILL_DATABASE_URL_FILE")
+	flags.StringVar(&o.logFormat, "log-format", "text", "`text` or json, on standard error")
+}
+
+// secret reads what must not be on a command line: the variable, or the file
+// that the variable with _FILE names. Empty if neither is set.
+func (a *app) secret(name string) (string, error) {
+	value, path := a.env(name), a.env(name+"_FILE")
+	switch {
+	case value != "" && path != "":
+		return "", fmt.Errorf("%w: %s and %s_FILE are both set; set one", errUsage, name, name)
+	case path == "":
+		return value, nil
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("%w: %s_FILE %q: must be a readable file: %w", errUsage, name, path, err)
+	}
+	value = strings.TrimRight(string(content), "\r\n")
+	if value == "" {
+		return "", fmt.Errorf("%w: %s_FILE %q: the file is empty", errUsage, name, path)
+	}
+	return value, nil
+}
+
+func (a *app) address(option, flag, variable, otherwise string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	value, err := a.secret(variable)
+	if err != nil || value != "" {
+		return value, err
+	}
+	if otherwise == "" {
+		return "", fmt.Errorf("%w: --%s is not set, nor %s; it must be mysql://user:password@host:3306/name or sqlite:PATH", errUsage, option, variable)
+	}
+	return otherwise, nil
+}
+
+func (a *app) log() (*slog.Logger, error) {
+	switch a.options.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(a.stderr, nil)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(a.stderr, nil)), nil
+	}
+	return nil, fmt.Errorf("%w: --log-format %q: must be text or json", errUsage, a.options.logFormat)
+}
+
+// servers are open clients of all servers. None need be up.
+type servers struct {
+	redis  redis.UniversalClient
+	broker queue.Broker
+	store  *store.Store
+}
+
+// The errors of the three parsers do not repeat the address: it may hold a
+// password. So the option's name has to say which one it is.
+func (a *app) openStore(ctx context.Context, log *slog.Logger) (*store.Store, error) {
+	address, err := a.address("database", a.options.database, "SECKILL_DATABASE_URL", "")
+	if err != nil {
+		return nil, err
+	}
+	s, err := store.New(ctx, address, log)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --database (SECKILL_DATABASE_URL): %w", errUsage, err)
+	}
+	return s, nil
+}
+
+func (a *app) openServers(ctx context.Context, log *slog.Logger, name string) (s servers, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	address, err := a.address("redis", a.options.redis, "SECKILL_REDIS_URL", defaultRedis)
+	if err != nil {
+		return s, err
+	}
+	if s.redis, err = lua.NewClient(address, name); err != nil {
+		s.redis = nil
+		return s, fmt.Errorf("%w: --redis (SECKILL_REDIS_URL): %w", errUsage, err)
+	}
+	if address, err = a.address("rabbitmq", a.options.rabbitmq, "SECKILL_RABBITMQ_URL", defaultRabbitMQ); err != nil {
+		return s, err
+	}
+	if s.broker, err = queue.Open(address); err != nil {
+		s.broker = nil
+		return s, fmt.Errorf("%w: --rabbitmq (SECKILL_RABBITMQ_URL): %w", errUsage, err)
+	}
+	s.store, err = a.openStore(ctx, log)
+	return s, err
+}
+
+func (s *servers) close() error {
+	var errs []error
+	if s.store != nil {
+		errs = append(errs, s.store.Close())
+	}
+	if s.broker != nil {
+		errs = append(errs, s.broker.Close())
+	}
+	if s.redis != nil {
+		errs = append(errs, s.redis.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,135 @@
+package consume
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seckill-edge/seckill/backend/metrics"
+	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/lua"
+)
+
+const (
+	// attempts is how often an order that the database refuses is tried, with
+	// queue.RetryDelay in between.
+	attempts = 5
+	// asideTries bounds how often a message is offered to the dead letters before
+	// its delivery goes back to the queue.
+	asideTries = 4
+	asidePause = 250 * time.Millisecond
+	// reasonBytes bounds the reason in a dead letter's header.
+	reasonBytes = 500
+)
+
+// sort puts aside what is wrong in m: the message as a whole, entries, orders
+// that cannot be stored. When it returns nil the message can be acknowledged.
+func (c *Consumer) sort(ctx context.Context, m *message) error {
+	in := m.delivery.Message()
+	if m.wrong != nil {
+		return c.bury(ctx, metrics.DeadMessage, in, m.wrong)
+	}
+	for i, entry := range m.bad {
+		// The id is made from the original's, so that a repeat is seen as one.
+		alone := queue.Message{ID: fmt.Sprintf("%s/%d", in.ID, i), Body: withHeader(in.Body, entry.Raw), Headers: in.Headers}
+		if err := c.bury(ctx, metrics.DeadEntry, alone, entry.Err); err != nil {
+			return err
+		}
+		c.freeEntry(ctx, in.Body, entry)
+	}
+	for _, f := range m.failed {
+		if err := c.putOff(ctx, in, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putOff sends an order that the database refused to the delayed retry, or to
+// the dead letters when it has been there often enough.
+func (c *Consumer) putOff(ctx context.Context, in queue.Message, f failure) error {
+	attempt, _ := strconv.Atoi(in.Headers[queue.HeaderAttempt])
+	attempt++
+	alone := queue.Message{
+		ID:      f.order.ID,
+		Body:    order.AppendMessage(nil, []order.Order{f.order}),
+		Headers: withValue(in.Headers, queue.HeaderAttempt, strconv.Itoa(attempt)),
+	}
+	if attempt < attempts {
+		if err := c.publish(ctx, queue.Retry, alone); err != nil {
+			return fmt.Errorf("putting off order %s: %w", f.order.ID, err)
+		}
+		c.Metrics.Retried()
+		c.Log.Warn("consume: order cannot be stored; it comes again", "order", f.order.ID, "attempt", attempt, "error", f.err)
+		return nil
+	}
+	if err := c.bury(ctx, metrics.DeadOrder, alone, f.err); err != nil {
+		return err
+	}
+	c.free(ctx, f.order.ProductID, lua.Move{UserID: f.order.UserID, OrderID: f.order.ID})
+	return nil
+}
+
+// bury sends a message to the dead letters, with its reason, confirmed.
+func (c *Consumer) bury(ctx context.Context, kind metrics.DeadKind, m queue.Message, reason error) error {
+	text := reason.Error()
+	m.Headers = withValue(m.Headers, queue.HeaderReason, strings.ToValidUTF8(text[:min(len(text), reasonBytes)], ""))
+	if err := c.publish(ctx, queue.Dead, m); err != nil {
+		return fmt.Errorf("sending %s to the dead letters: %w", kind, err)
+	}
+	c.Metrics.Dead(kind)
+	c.Log.Error("consume: dead letter", "kind", string(kind), "message", m.ID, "reason", reason)
+	return nil
+}
+
+// publish offers m a few times. A broker that refuses for longer would hold up
+// every good order behind it.
+func (c *Consumer) publish(ctx context.Context, to queue.Target, m queue.Message) error {
+	var err error
+	for range asideTries {
+		if err = c.Publisher.Publish(ctx, to, m); err == nil {
+			return nil
+		}
+		timer := time.NewTimer(asidePause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return errors.Join(err, ctx.Err())
+		}
+	}
+	return err
+}
+
+// freeEntry gives back the unit of a bad entry, as far as the entry still says
+// whose it is.
+func (c *Consumer) freeEntry(ctx context.Context, body []byte, entry order.BadEntry) {
+	fields := bytes.Split(entry.Raw, []byte{'\t'})
+	if entry.OrderID == "" || len(fields) < 2 || !order.ValidUser(string(fields[1])) {
+		return
+	}
+	header, _, _ := bytes.Cut(body, []byte{'\n'})
+	product := bytes.Split(header, []byte{'\t'})[1] // the message was readable
+	c.free(ctx, string(product), lua.Move{UserID: string(fields[1]), OrderID: entry.OrderID})
+}
+
+// withHeader is a message with the header line of body and one entry.
+func withHeader(body, entry []byte) []byte {
+	header, _, _ := bytes.Cut(body, []byte{'\n'})
+	out := make([]byte, 0, len(header)+1+len(entry))
+	return append(append(append(out, header...), '\n'), entry...)
+}
+
+func withValue(headers map[string]string, key, value string) map[string]string {
+	out := make(map[string]string, len(headers)+1)
+	for k, v := range headers {
+		out[k] = v
+	}
+	out[key] = value
+	return out
+}

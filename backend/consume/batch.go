@@ -1,0 +1,92 @@
+package consume
+
+import (
+	"github.com/seckill-edge/seckill/backend/settle"
+	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/lua"
+)
+
+// message is one delivery and what was found in it.
+type message struct {
+	delivery queue.Delivery
+	orders   []order.Order
+	bad      []order.BadEntry
+	// wrong says that nothing of it can be read.
+	wrong error
+	// failed are its orders that the database does not take, with the reason.
+	failed []failure
+}
+
+// failure is an order that cannot be stored, though the database is there.
+type failure struct {
+	order order.Order
+	err   error
+}
+
+// batch is what is stored in one go.
+type batch struct {
+	messages []*message
+	count    int
+}
+
+func (b *batch) add(d queue.Delivery) {
+	m := &message{delivery: d}
+	m.orders, m.bad, m.wrong = order.ParseMessage(d.Message().Body)
+	b.messages = append(b.messages, m)
+	b.count += len(m.orders)
+}
+
+// size is the number of orders, with one for a message that has none, so that a
+// flood of bad messages ends a batch too.
+func (b *batch) size() int { return b.count + len(b.messages) }
+
+// orders are all orders of the batch, each id once.
+func (b *batch) orders() []order.Order {
+	out := make([]order.Order, 0, b.count)
+	seen := make(map[string]struct{}, b.count)
+	for _, m := range b.messages {
+		for _, o := range m.orders {
+			if _, twice := seen[o.ID]; !twice {
+				seen[o.ID] = struct{}{}
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+func (b *batch) byID() map[string]*order.Order {
+	out := make(map[string]*order.Order, b.count)
+	for _, m := range b.messages {
+		for i := range m.orders {
+			out[m.orders[i].ID] = &m.orders[i]
+		}
+	}
+	return out
+}
+
+// failed notes with each message which of its orders could not be stored.
+func (b *batch) failed(failures []failure) {
+	for _, f := range failures {
+		for _, m := range b.messages {
+			if m.carries(f.order.ID) {
+				m.failed = append(m.failed, f)
+				break // an order that came twice is put aside once
+			}
+		}
+	}
+}
+
+func (m *message) carries(id string) bool {
+	for i := range m.orders {
+		if m.orders[i].ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+func settleOrder(o *order.Order, to lua.Mark) settle.Order {
+	return settle.Order{ProductID: o.ProductID, Move: lua.Move{UserID: o.UserID, OrderID: o.ID}, To: to}
+}

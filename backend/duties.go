@@ -1,0 +1,125 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seckill-edge/seckill/backend/metrics"
+)
+
+const (
+	relayEvery  = time.Second
+	followEvery = 10 // relay passes
+)
+
+// work is what one backend does for all of them, while it has the lease.
+func (b *Backend) work(ctx context.Context, _ int64) {
+	tick := time.NewTicker(relayEvery)
+	defer tick.Stop()
+	failing := ""
+	for n := 0; ; n++ {
+		err := b.relay.Pass(ctx)
+		if err == nil && n%followEvery == 0 {
+			err = b.follower.Pass(ctx)
+		}
+		failing = b.tell(ctx, failing, err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// tell logs a failure when it begins, when it turns into another, and when it
+// is over: once, not each second.
+func (b *Backend) tell(ctx context.Context, before string, err error) string {
+	if ctx.Err() != nil {
+		return before
+	}
+	now := ""
+	if err != nil {
+		now = err.Error()
+	}
+	switch {
+	case now == before:
+	case err != nil:
+		b.deps.Log.Warn("relay: pass failed; trying each second", "error", err)
+	default:
+		b.deps.Log.Info("relay: works again")
+	}
+	return now
+}
+
+// migrate brings the schema up to date once the database answers.
+func (b *Backend) migrate(ctx context.Context) {
+	for pause := 250 * time.Millisecond; ; pause = min(pause*2, 5*time.Second) {
+		applied, err := b.deps.Store.Migrate(ctx)
+		if err == nil {
+			b.deps.Log.Info("database schema is up to date", "applied", applied)
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		b.deps.Log.Warn("database schema not brought up to date; trying for ever", "error", err, "again_in", pause)
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// NotReady names what keeps orders from being stored, with the reason; empty
+// when all is well. It asks each server within ctx.
+func (b *Backend) NotReady(ctx context.Context) map[string]error {
+	type check struct {
+		name string
+		err  error
+	}
+	checks := []func() check{
+		func() check { return check{"redis", b.deps.Redis.Ping(ctx).Err()} },
+		func() check { return check{"database", b.deps.Store.SchemaReady(ctx)} },
+		func() check { return check{"queue", b.publisher.Ready()} },
+		func() check { return check{"consumer", b.consumer.Ready()} },
+	}
+	answers := make(chan check, len(checks))
+	for _, ask := range checks {
+		go func() { answers <- ask() }()
+	}
+	missing := map[string]error{}
+	for range checks {
+		if c := <-answers; c.err != nil {
+			missing[c.name] = c.err
+		}
+	}
+	return missing
+}
+
+// source is what a scrape shows of the stores.
+type source struct{ *Backend }
+
+func (s source) Unsettled() int { return s.settler.Pending() }
+
+func (s source) Depth(ctx context.Context) (waiting, dead int, err error) {
+	return s.deps.Broker.Depth(ctx)
+}
+
+// Stocks audits each live activity.
+func (s source) Stocks(ctx context.Context) ([]metrics.Stock, error) {
+	audits, err := s.activities.AuditAll(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("auditing for a scrape: %w", err)
+	}
+	stocks := make([]metrics.Stock, len(audits))
+	for i, a := range audits {
+		stocks[i] = metrics.Stock{
+			Product: a.ProductID, Total: a.Total, Available: a.Available, Frozen: a.Frozen, Sold: a.Sold, Outbox: a.Outbox, Drift: a.Drift,
+		}
+	}
+	return stocks, nil
+}

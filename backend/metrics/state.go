@@ -1,0 +1,82 @@
+package metrics
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Stock is one activity's counters in units, as one scrape shows them.
+type Stock struct {
+	Product                               string
+	Total, Available, Frozen, Sold, Drift int64
+	Outbox                                int64
+}
+
+// Source reads, while somebody scrapes, what is counted elsewhere. A failure is
+// shown as a missing value, never as 0.
+type Source interface {
+	Stocks(ctx context.Context) ([]Stock, error)
+	Depth(ctx context.Context) (waiting, dead int, err error)
+	Unsettled() int
+}
+
+// Watch adds the values of source to the registry. One scrape asks for at most
+// timeout.
+func (m *Metrics) Watch(source Source, timeout time.Duration) {
+	m.Registry.MustRegister(&state{source: source, timeout: timeout})
+}
+
+type state struct {
+	source  Source
+	timeout time.Duration
+}
+
+var (
+	totalDesc     = unitDesc("total", "Units the activity sells in all.")
+	availableDesc = unitDesc("available", "Units nobody has reserved.")
+	frozenDesc    = unitDesc("frozen", "Units reserved and not settled.")
+	soldDesc      = unitDesc("sold", "Units settled.")
+	driftDesc     = unitDesc("drift", "Units on which Redis and SQL disagree; 0 is right.")
+	outboxDesc    = prometheus.NewDesc("seckill_activity_outbox_orders", "Orders the broker has not confirmed yet.", []string{"product"}, nil)
+	depthDesc     = prometheus.NewDesc("seckill_backend_queue_messages", "Messages in the broker: waiting, or among the dead letters.", []string{"queue"}, nil)
+	unsettledDesc = prometheus.NewDesc("seckill_backend_unsettled_orders", "Stored orders that wait for Redis.", nil, nil)
+)
+
+func unitDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("seckill_activity_"+name+"_units", help, []string{"product"}, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (s *state) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{totalDesc, availableDesc, frozenDesc, soldDesc, driftDesc, outboxDesc, depthDesc, unsettledDesc} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *state) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	defer cancel()
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	gauge(unsettledDesc, float64(s.source.Unsettled()))
+	if waiting, dead, err := s.source.Depth(ctx); err == nil {
+		gauge(depthDesc, float64(waiting), "waiting")
+		gauge(depthDesc, float64(dead), "dead")
+	}
+	stocks, err := s.source.Stocks(ctx)
+	if err != nil {
+		return
+	}
+	for _, stock := range stocks {
+		gauge(totalDesc, float64(stock.Total), stock.Product)
+		gauge(availableDesc, float64(stock.Available), stock.Product)
+		gauge(frozenDesc, float64(stock.Frozen), stock.Product)
+		gauge(soldDesc, float64(stock.Sold), stock.Product)
+		gauge(driftDesc, float64(stock.Drift), stock.Product)
+		gauge(outboxDesc, float64(stock.Outbox), stock.Product)
+	}
+}

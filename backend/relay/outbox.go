@@ -1,0 +1,145 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/lua"
+)
+
+const (
+	// inFlight is how many messages wait for their confirm at once.
+	inFlight = 8
+	// scanned is about how many entries of the outbox are read at once.
+	scanned = 1024
+)
+
+// found is what a part of the outbox turned out to be.
+type found struct {
+	orders []order.Order
+	// done are orders that need no publishing: settled, released, or unknown.
+	done    []string
+	unknown int
+}
+
+// publishOutbox goes once through the outbox of an activity and publishes what
+// is old enough. What the broker confirms leaves the outbox.
+func (r *Relay) publishOutbox(ctx context.Context, s lua.Snapshot) error {
+	var cursor uint64
+	var relayed atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(inFlight)
+	for {
+		part, next, err := r.scan(ctx, s, cursor)
+		if err != nil {
+			return errors.Join(err, group.Wait())
+		}
+		r.drop(ctx, s, part)
+		for orders := part.orders; len(orders) > 0; {
+			n := min(len(orders), order.MaxPerMessage)
+			message := orders[:n]
+			orders = orders[n:]
+			group.Go(func() error {
+				if err := r.publish(ctx, s, message); err != nil {
+					return err
+				}
+				relayed.Add(int64(n))
+				return nil
+			})
+		}
+		if cursor = next; cursor == 0 {
+			break
+		}
+	}
+	err := group.Wait()
+	if n := relayed.Load(); n > 0 {
+		r.Metrics.Relayed(int(n))
+		r.Log.Info("relay: published orders that were left behind", "product", s.ProductID, "activity", s.ID, "orders", n)
+	}
+	return err
+}
+
+// scan reads a part of the outbox and sorts it by the buyers' records.
+func (r *Relay) scan(ctx context.Context, s lua.Snapshot, cursor uint64) (found, uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	entries, next, err := lua.OutboxScan(ctx, r.Redis, s.ProductID, cursor, scanned)
+	if err != nil {
+		return found{}, 0, err
+	}
+	var out found
+	ids, users := make([]string, 0, len(entries)), make([]string, 0, len(entries))
+	for id, user := range entries {
+		ids, users = append(ids, id), append(users, user)
+	}
+	records, err := lua.Records(ctx, r.Redis, s.ProductID, users)
+	if err != nil {
+		return found{}, 0, err
+	}
+	for i, id := range ids {
+		out.add(s, id, users[i], records[i])
+	}
+	return out, next, nil
+}
+
+// add decides on one entry of the outbox.
+func (f *found) add(s lua.Snapshot, id, user string, record []lua.Entry) {
+	for _, e := range record {
+		if e.OrderID != id {
+			continue
+		}
+		switch {
+		case e.Mark != lua.MarkQueued:
+			f.done = append(f.done, id)
+		case s.Now.Sub(e.At) >= patience:
+			f.orders = append(f.orders, order.Order{
+				ID:         id,
+				ActivityID: s.ID,
+				ProductID:  s.ProductID,
+				UserID:     user,
+				Quantity:   e.Quantity,
+				Claim:      e.Claim,
+				ReservedAt: e.At,
+			})
+		}
+		return
+	}
+	f.done = append(f.done, id)
+	f.unknown++
+}
+
+// drop removes what needs no publishing. An order without a record has no unit
+// that could be lost: record and outbox are written by one script.
+func (r *Relay) drop(ctx context.Context, s lua.Snapshot, part found) {
+	if part.unknown > 0 {
+		r.Log.Warn("relay: outbox entries without an order in the buyer's record; removed",
+			"product", s.ProductID, "activity", s.ID, "entries", part.unknown)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := lua.Confirm(ctx, r.Redis, s.ProductID, part.done); err != nil {
+		r.Log.Warn("relay: finished entries stay in the outbox until the next pass", "product", s.ProductID, "error", err)
+	}
+}
+
+// publish sends one message and takes its orders out of the outbox once the
+// broker has confirmed it.
+func (r *Relay) publish(ctx context.Context, s lua.Snapshot, orders []order.Order) error {
+	message := queue.Message{ID: "relay/" + orders[0].ID, Body: order.AppendMessage(nil, orders)}
+	if err := r.Publisher.Publish(ctx, queue.Orders, message); err != nil {
+		return fmt.Errorf("publishing %d orders that were left behind: %w", len(orders), err)
+	}
+	ids := make([]string, len(orders))
+	for i := range orders {
+		ids[i] = orders[i].ID
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return lua.Confirm(ctx, r.Redis, s.ProductID, ids)
+}

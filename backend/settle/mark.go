@@ -1,0 +1,58 @@
+package settle
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/lua"
+)
+
+// MarkOf is the mark in Redis of a row in this state. A created order of an
+// activity without payment stage is settled. False for states that are no row's.
+func MarkOf(state order.State, payWindow time.Duration) (lua.Mark, bool) {
+	switch state {
+	case order.Created:
+		if payWindow == 0 {
+			return lua.MarkSettled, true
+		}
+		return lua.MarkCreated, true
+	case order.Paid:
+		return lua.MarkPaid, true
+	case order.Rejected:
+		return lua.MarkRejected, true
+	case order.Cancelled:
+		return lua.MarkCancelled, true
+	case order.Expired:
+		return lua.MarkExpired, true
+	case order.Queued:
+	}
+	return 0, false
+}
+
+func holdsUnits(m lua.Mark) bool {
+	return m == lua.MarkCreated || m == lua.MarkSettled || m == lua.MarkPaid
+}
+
+// passing are the answers of a Redis that will be well again by itself or by its
+// operator: starting, failing over, full, a script in the way.
+var passing = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "BUSY", "OOM",
+	"NOREPLICAS", "MISCONF", "NOAUTH", "WRONGPASS", "NOPERM", "UNBLOCKED", "ERR max number of clients"}
+
+// Refused says whether err is Redis's own answer to this call and will be the
+// same next time. False for a Redis that cannot be reached or is not ready.
+func Refused(err error) bool {
+	if errors.Is(err, lua.ErrDamaged) || errors.Is(err, lua.ErrReply) {
+		return true
+	}
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return false
+	}
+	text := answer.Error()
+	return !slices.ContainsFunc(passing, func(p string) bool { return strings.HasPrefix(text, p) || strings.Contains(text, ": "+p) })
+}

@@ -1,0 +1,212 @@
+// Package settle tells Redis what SQL has stored: units of stored orders move
+// from frozen to sold, units of refused ones back to available. It runs beside
+// the storing, so that a Redis that is away does not stop it; what waits is
+// bounded, and what is lost by a crash is found again by the relay's repair
+// pass, because a move may be repeated.
+package settle
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seckill-edge/seckill/backend/metrics"
+	"github.com/seckill-edge/seckill/lua"
+)
+
+const (
+	// waiting bounds the batches that wait for Redis. With 1000 orders each it is
+	// about 10 MB of memory, and a few seconds of storing at full speed.
+	waiting     = 64
+	callTimeout = 5 * time.Second
+	firstPause  = 50 * time.Millisecond
+	longPause   = 2 * time.Second
+)
+
+// Order is one stored order that Redis is to be told of.
+type Order struct {
+	ProductID string
+	lua.Move
+	// To is the mark of the row's state, see MarkOf.
+	To lua.Mark
+}
+
+type batch struct {
+	orders []Order
+	since  time.Time
+}
+
+// Settler moves orders in Redis, in the order they were stored in. It is safe
+// for concurrent use.
+type Settler struct {
+	redis   redis.UniversalClient
+	metrics *metrics.Metrics
+	log     *slog.Logger
+	queue   chan batch
+	pending atomic.Int64
+}
+
+// New makes a settler; nothing moves before Run.
+func New(client redis.UniversalClient, m *metrics.Metrics, log *slog.Logger) *Settler {
+	return &Settler{redis: client, metrics: m, log: log, queue: make(chan batch, waiting)}
+}
+
+// Pending is the number of orders that wait for Redis.
+func (s *Settler) Pending() int { return int(s.pending.Load()) }
+
+// Put hands over stored orders; the slice is the settler's from then on. It
+// waits while too many wait already, until ctx ends, then returns its error:
+// the orders are left to the repair pass.
+func (s *Settler) Put(ctx context.Context, orders []Order) error {
+	if len(orders) == 0 {
+		return nil
+	}
+	s.pending.Add(int64(len(orders)))
+	select {
+	case s.queue <- batch{orders, time.Now()}:
+		return nil
+	case <-ctx.Done():
+		s.pending.Add(-int64(len(orders)))
+		return context.Cause(ctx)
+	}
+}
+
+// Close says that no Put follows. Run returns when all is moved.
+func (s *Settler) Close() { close(s.queue) }
+
+// Run moves what was put, until Close or the end of ctx. While Redis is away it
+// tries again for ever.
+func (s *Settler) Run(ctx context.Context) {
+	for {
+		select {
+		case b, more := <-s.queue:
+			if !more {
+				return
+			}
+			for _, g := range group(b.orders) {
+				s.move(ctx, g)
+			}
+			s.pending.Add(-int64(len(b.orders)))
+			s.metrics.SettleLag(time.Since(b.since))
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Now moves orders at once, for those who can wait for the answer, and returns
+// how many moved. The first failure ends it.
+func (s *Settler) Now(ctx context.Context, orders []Order) (moved int, err error) {
+	for _, g := range group(orders) {
+		n, err := s.call(ctx, g)
+		moved += n
+		if err != nil {
+			return moved, err
+		}
+	}
+	return moved, nil
+}
+
+// part is one script call: moves of one product to one mark.
+type part struct {
+	product string
+	to      lua.Mark
+	moves   []lua.Move
+}
+
+// group sorts orders into script calls; the calls come in the order of their
+// first orders.
+func group(orders []Order) []part {
+	type key struct {
+		product string
+		to      lua.Mark
+	}
+	last := make(map[key]int, 2)
+	var parts []part
+	for _, o := range orders {
+		k := key{o.ProductID, o.To}
+		i, known := last[k]
+		if !known || len(parts[i].moves) == lua.MaxPerCall {
+			i = len(parts)
+			last[k] = i
+			parts = append(parts, part{product: o.ProductID, to: o.To})
+		}
+		parts[i].moves = append(parts[i].moves, o.Move)
+	}
+	return parts
+}
+
+// move repeats one call until Redis has answered it or ctx ends.
+func (s *Settler) move(ctx context.Context, p part) {
+	pause := firstPause
+	for ctx.Err() == nil {
+		_, err := s.call(ctx, p)
+		if err == nil {
+			return
+		}
+		if Refused(err) {
+			// Redis is there and says no, for instance because a key was
+			// overwritten by hand. Waiting would only hold up other products.
+			s.metrics.Settled("failed", len(p.moves))
+			s.log.Error("settle: Redis refuses; the audit will show these units as drift",
+				"product", p.product, "orders", len(p.moves), "error", err)
+			return
+		}
+		if pause == firstPause {
+			s.log.Warn("settle: Redis cannot be reached; storing goes on, trying for ever", "error", err)
+		}
+		if !wait(ctx, pause) {
+			return
+		}
+		pause = min(pause*2, longPause)
+	}
+}
+
+func (s *Settler) call(ctx context.Context, p part) (done int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	run := lua.Release
+	if holdsUnits(p.to) {
+		run = lua.Settle
+	}
+	moved, err := run(ctx, s.redis, p.product, p.to, p.moves)
+	if err != nil {
+		return 0, err
+	}
+	for i, m := range moved {
+		switch m {
+		case lua.Done:
+			done++
+		case lua.Unknown, lua.Conflict:
+			s.log.Warn("settle: Redis has another story of a stored order", "product", p.product,
+				"order", p.moves[i].OrderID, "to", string(p.to), "answer", m)
+		}
+	}
+	s.count(moved)
+	return done, nil
+}
+
+func (s *Settler) count(moved []lua.Moved) {
+	counts := map[lua.Moved]int{}
+	for _, m := range moved {
+		counts[m]++
+	}
+	s.metrics.Settled("done", counts[lua.Done])
+	s.metrics.Settled("already", counts[lua.Already])
+	s.metrics.Settled("unknown", counts[lua.Unknown])
+	s.metrics.Settled("conflict", counts[lua.Conflict])
+}
+
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
