@@ -96,12 +96,21 @@ end
 local stamp = format(':%.0f', now)
 local first = ':1' .. stamp
 local users, orders, place = {}, {}, {} -- HSET's arguments; where a user's record is among them
+local seats, sent = 0, 0                -- their lengths
+local sizes = {}                        -- quantity as it came → number, or false
 local taken = 0
 local reply = {id, epoch, state, now, 0}
 
 for i = 1, n do
   local user, order, quantity = ARGV[1 + i], ARGV[1 + n + i], ARGV[1 + n + n + i]
-  local wanted = find(quantity, '^[1-9]%d?%d?$') and tonumber(quantity)
+  local wanted = sizes[quantity]
+  if wanted == nil then
+    wanted = find(quantity, '^[1-9]%d?%d?$') and tonumber(quantity) or false
+    if limit and wanted and wanted > limit then
+      wanted = false
+    end
+    sizes[quantity] = wanted
+  end
   local seat = place[user]
   local record = records[i]
   if seat then
@@ -109,8 +118,7 @@ for i = 1, n do
   end
 
   local answer, claim = nil, 1
-  if not wanted or (limit and wanted > limit) or not valid(order)
-    or user == '' or #user > 128 or find(user, '%c') then
+  if not wanted or not valid(order) or #user > 128 or not find(user, '^%C+$') then
     answer = -1
   elseif record then
     answer, claim = known(record, order, wanted)
@@ -129,12 +137,12 @@ for i = 1, n do
       new = record .. ',' .. new
     end
     if not seat then
-      seat = #users + 2
+      seat, seats = seats + 2, seats + 2
       users[seat - 1], place[user] = user, seat
     end
     users[seat] = new
-    local last = #orders
-    orders[last + 1], orders[last + 2] = order, user
+    orders[sent + 1], orders[sent + 2] = order, user
+    sent = sent + 2
     answer = claim
   end
   reply[5 + i] = answer
