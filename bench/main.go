@@ -30,8 +30,6 @@ Options:
 `
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	var o options
 	flag.Usage = func() { fmt.Fprint(flag.CommandLine.Output(), usage); flag.PrintDefaults() }
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds, each measuring all in turn; the median ratio counts")
@@ -43,7 +41,10 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench: rounds, seconds and connections must be at least 1, and there are no further arguments; see --help")
 		os.Exit(2)
 	}
-	if err := run(ctx, o); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, o)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

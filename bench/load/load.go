@@ -137,8 +137,8 @@ func (w *worker) loop(ctx context.Context) error {
 			return nil
 		}
 		number := w.next.Add(1) - 1
-		for i := len(digits) - 1; i >= 0; i-- {
-			request[digits[i]] = '0' + byte(number%10)
+		for _, at := range slices.Backward(digits) {
+			request[at] = '0' + byte(number%10)
 			number /= 10
 		}
 		if _, err := conn.Write(request); err != nil {

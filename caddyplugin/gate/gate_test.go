@@ -262,7 +262,7 @@ func TestAfterCloseClicksAreHeld(t *testing.T) {
 		require.Equal(t, lua.Reserved, d.Outcome)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		b.Gate.Close(ctx) // does not wait for the linger, and delivers what waits
+		b.Close(ctx) // does not wait for the linger, and delivers what waits
 		require.Contains(t, b.published(t, 1), d.OrderID)
 		require.Zero(t, b.snapshot(t).Outbox)
 		require.Equal(t, lua.Held, b.click(t, "b").Outcome)

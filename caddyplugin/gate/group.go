@@ -139,6 +139,7 @@ func (g *group) note(reply lua.Batch) {
 				g.sale.sellOut(reply.At)
 				return
 			}
+		default: // says nothing of the sale
 		}
 	}
 }
