@@ -21,12 +21,12 @@ const (
 
 // parseApp reads the global option seckill.
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
-	if existing != nil {
-		return nil, d.Err("the seckill global option may be given only once")
-	}
 	app := new(App)
 	if err := app.UnmarshalCaddyfile(d); err != nil {
 		return nil, err
+	}
+	if existing != nil {
+		return nil, d.Err("the global option seckill is given twice")
 	}
 	return httpcaddyfile.App{Name: appName, Value: caddyconfig.JSON(app, nil)}, nil
 }
