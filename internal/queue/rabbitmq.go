@@ -28,7 +28,7 @@ const (
 // rabbitMQ is a broker at the other end of AMQP 0-9-1.
 type rabbitMQ struct {
 	uri  string // holds a password: never in an error or a log
-	addr string // host:port/vhost, to be shown
+	addr string // host:port, and /vhost unless it is the default one: to be shown
 	look inspector
 }
 
@@ -38,9 +38,9 @@ func newRabbitMQ(address string) (Broker, error) {
 		// The library's errors may repeat parts of the address.
 		return nil, fmt.Errorf("queue address is not an AMQP URI; use amqp://user:password@host:5672/vhost and percent-encode what is special in the password")
 	}
-	r := &rabbitMQ{
-		uri:  address,
-		addr: net.JoinHostPort(uri.Host, strconv.Itoa(uri.Port)) + "/" + uri.Vhost,
+	r := &rabbitMQ{uri: address, addr: net.JoinHostPort(uri.Host, strconv.Itoa(uri.Port))}
+	if uri.Vhost != "/" {
+		r.addr += "/" + uri.Vhost
 	}
 	r.look.broker = r
 	return r, nil

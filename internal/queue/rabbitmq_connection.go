@@ -15,7 +15,7 @@ import (
 // acknowledged on a new one.
 type connection struct {
 	*amqp.Connection
-	raw    *deadlineConn
+	raw    *gatheringConn
 	closed chan *amqp.Error
 }
 
@@ -57,8 +57,8 @@ func (r *rabbitMQ) dial(ctx context.Context, name string) (*connection, error) {
 			if err != nil {
 				return nil, err
 			}
-			c.raw = &deadlineConn{Conn: conn}
-			unwatch = context.AfterFunc(ctx, func() { conn.Close() })
+			c.raw = newGatheringConn(conn)
+			unwatch = context.AfterFunc(ctx, func() { c.raw.Close() })
 			return c.raw, nil
 		},
 	})
@@ -69,6 +69,7 @@ func (r *rabbitMQ) dial(ctx context.Context, name string) (*connection, error) {
 		c.close(closeTimeout)
 	case err != nil && c.raw != nil:
 		c.raw.Close() // the library leaves it open when the handshake fails
+		<-c.raw.done
 	}
 	if err != nil {
 		return nil, reason(ctx, err)
@@ -95,6 +96,8 @@ func (c *connection) close(d time.Duration) {
 	defer cut.Stop()
 	// An error says that there was nobody to say farewell to.
 	_ = c.Connection.Close()
+	c.raw.Close()
+	<-c.raw.done
 }
 
 // reason prefers the end of ctx as the explanation of err.
@@ -103,15 +106,4 @@ func reason(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	return err
-}
-
-// deadlineConn bounds every write. A broker that stops reading would otherwise
-// hold the library's locks for ever.
-type deadlineConn struct{ net.Conn }
-
-func (c *deadlineConn) Write(b []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return 0, err
-	}
-	return c.Conn.Write(b)
 }

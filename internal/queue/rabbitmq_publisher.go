@@ -116,16 +116,26 @@ func (p *rabbitPublisher) Close(ctx context.Context) error {
 	if !started {
 		return nil
 	}
-	var err error
-	select {
-	case <-p.idle:
-	case <-ctx.Done():
-		err = fmt.Errorf("closing the publisher before its last messages were confirmed: %w", ctx.Err())
-	}
+	err := p.lastCall(ctx)
 	p.stop()
 	<-p.ended
 	p.status.end(ErrClosed)
 	return err
+}
+
+// lastCall waits for the last call in flight.
+func (p *rabbitPublisher) lastCall(ctx context.Context) error {
+	select {
+	case <-p.idle:
+		return nil
+	default:
+	}
+	select {
+	case <-p.idle:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("closing the publisher before its last messages were confirmed: %w", ctx.Err())
+	}
 }
 
 // run owns the sessions.

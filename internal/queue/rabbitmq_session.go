@@ -11,8 +11,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// lanes is the number of channels of a publishing connection.
-const lanes = 2
+// lanes is the number of channels of a publishing connection. A quorum queue slows
+// a channel down that has more than 32 messages unconfirmed.
+const lanes = 4
 
 // publishSession is one connection with its lanes.
 type publishSession struct {
