@@ -6,10 +6,10 @@ import (
 	"github.com/seckill-edge/seckill/internal/order"
 )
 
-// ledger is what the database knows about the orders of a batch, read under the
-// locks of their activities. decide keeps it up to date as it goes.
+// ledger is what is known about the orders of a batch, under the locks of their
+// activities. decide keeps it up to date as it goes.
 type ledger struct {
-	activities map[string]activityRow // by id
+	activities map[string]activityRow // by id; never changed
 	rows       map[string]orderRow    // by order id
 	claims     map[claim]bool         // taken by orders that hold stock
 	held       map[buyer]int          // units of orders that hold stock
@@ -20,6 +20,16 @@ type buyer struct{ activity, user string }
 type claim struct {
 	buyer
 	number int
+}
+
+// newLedger knows the activities and no order, and has room for size orders.
+func newLedger(activities map[string]activityRow, size int) *ledger {
+	return &ledger{
+		activities: activities,
+		rows:       make(map[string]orderRow, size),
+		claims:     make(map[claim]bool, size),
+		held:       make(map[buyer]int, size),
+	}
 }
 
 // take notes that an order holds stock.
@@ -38,7 +48,11 @@ type decision struct {
 // decide gives the orders, one by one as they come, what they would get if each
 // were stored alone. It is pure: the same ledger gives the same decision.
 func decide(l *ledger, orders []*order.Order, now time.Time) decision {
-	d := decision{units: make(map[string]int64), saved: make([]Saved, len(orders))}
+	d := decision{
+		insert: make([]orderRow, 0, len(orders)),
+		units:  make(map[string]int64),
+		saved:  make([]Saved, len(orders)),
+	}
 	for i, o := range orders {
 		a := l.activities[o.ActivityID]
 		row, repeat := l.rows[o.ID]

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -12,13 +13,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	"gorm.io/gorm"
 
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
-// server is a database that can be killed. With -short there is none.
+// servers starts databases that can be killed. With -short there is none.
 func servers() map[string]func(testing.TB) *servicetest.MariaDB {
 	if testing.Short() {
 		return nil
@@ -93,6 +95,49 @@ func TestCommitWhoseAnswerIsLost(t *testing.T) {
 		require.NoError(t, err)
 		requireAll(t, got, true)
 		require.EqualValues(t, 200, requireExact(t, s, a.ID))
+	})
+}
+
+// Somebody else locks the same activities the other way round. The server ends
+// the transaction that has written less, which is ours.
+func TestADeadlockIsTriedAgain(t *testing.T) {
+	onEachServer(t, func(t *testing.T, _ *servicetest.MariaDB, address string) {
+		var logged bytes.Buffer
+		s, err := New(t.Context(), address, slog.New(slog.NewTextHandler(&logged,
+			&slog.HandlerOptions{Level: slog.LevelDebug})))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, s.Close()) }()
+		a, b := sale(t, s, 1000, 1), sale(t, s, 1000, 1)
+		if b.ID < a.ID {
+			a, b = b, a
+		}
+		locked := make(chan struct{})
+		var once sync.Once
+		require.NoError(t, s.db.Callback().Query().After("gorm:query").Register("test:locked", func(*gorm.DB) {
+			once.Do(func() { close(locked) })
+		}))
+		other := open(t, address)
+		var group errgroup.Group
+		require.NoError(t, other.db.Transaction(func(tx *gorm.DB) error {
+			rows := make([]orderRow, 100)
+			for i, o := range b.crowd(len(rows)) {
+				rows[i] = newOrderRow(&o, order.Rejected, order.ReasonOversold, epoch)
+			}
+			require.NoError(t, tx.Create(rows).Error)
+			_, err := lockActivities(tx, []*order.Order{{ActivityID: b.ID}})
+			require.NoError(t, err)
+			group.Go(func() error {
+				_, err := s.SaveOrders(t.Context(), append(a.crowd(10), b.crowd(10)...))
+				return err
+			})
+			<-locked
+			_, err = lockActivities(tx, []*order.Order{{ActivityID: a.ID}})
+			return err
+		}))
+		require.NoError(t, group.Wait())
+		require.Contains(t, logged.String(), "Deadlock found")
+		require.EqualValues(t, 10, requireExact(t, s, a.ID))
+		require.EqualValues(t, 10, requireExact(t, s, b.ID))
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 
 // sqlFiles holds one folder of migrations a dialect, in the format of goose. Add a
 // file with the next number; never change one that was released. On MySQL every
-// statement commits by itself, so a file must survive being run again.
+// statement commits by itself, so a file there must survive being run again.
 //
 //go:embed migrations
 var sqlFiles embed.FS
@@ -41,8 +41,8 @@ func (s *Store) migrateTo(ctx context.Context, version int64) (applied []string,
 	if err != nil {
 		return nil, fmt.Errorf("reading the migrations: %w", err)
 	}
-	// On SQLite another process may win between our look and our writing. Each
-	// version is lost at most once, and the next look starts behind it.
+	// On SQLite another process may win between our look and our writing. A version
+	// is noted once, so ours is undone, and the next look starts behind it.
 	for tries := s.newestVersion() + 1; ; tries-- {
 		provider, err := goose.NewProvider(dialect, pool, files, goose.WithTableName(versionTable),
 			goose.WithDisableGlobalRegistry(true))

@@ -81,15 +81,21 @@ func TestBackendsStoreTheSameMessages(t *testing.T) {
 // Many backends and far more orders than units, redelivered and mixed at random,
 // with buyers who try again and again.
 func TestNeverOversold(t *testing.T) {
+	for _, limit := range []int{1, 3} {
+		t.Run(fmt.Sprint("limit ", limit), func(t *testing.T) { neverOversold(t, limit) })
+	}
+}
+
+func neverOversold(t *testing.T, limit int) {
 	onEach(t, func(t *testing.T, address string) {
 		s := open(t, address)
 		const seed = 20261111
 		random := rand.New(rand.NewPCG(seed, seed))
-		sales := []Activity{sale(t, s, 100, 3), sale(t, s, 37, 3), sale(t, s, 1, 3)}
+		sales := []Activity{sale(t, s, 100, limit), sale(t, s, 37, limit), sale(t, s, 1, limit)}
 		var orders []order.Order
 		for range 400 {
 			a := sales[random.IntN(len(sales))]
-			orders = append(orders, a.wants(fmt.Sprint("user-", random.IntN(60)), 1+random.IntN(3), 1+random.IntN(3)))
+			orders = append(orders, a.wants(fmt.Sprint("user-", random.IntN(600/limit)), 1+random.IntN(limit), 1+random.IntN(limit)))
 		}
 		const writers, rounds = 8, 12
 		batches := make([][][]order.Order, writers)
@@ -117,13 +123,13 @@ func TestNeverOversold(t *testing.T) {
 				require.False(t, claims[c], "claim %v is taken once", c)
 				claims[c] = true
 				held[c.buyer] += row.Quantity
-				require.LessOrEqual(t, held[c.buyer], 3)
+				require.LessOrEqual(t, held[c.buyer], limit)
 			}
 		}
 		for _, a := range sales {
 			// What is left is less than somebody was refused.
 			left := a.Total - requireExact(t, s, a.ID)
-			require.Less(t, left, int64(3))
+			require.Less(t, left, int64(limit))
 		}
 	})
 }
@@ -134,11 +140,13 @@ func TestABatchIsLikeOneByOne(t *testing.T) {
 		s := open(t, address)
 		rapid.Check(t, func(t *rapid.T) {
 			total := rapid.Int64Range(1, 12).Draw(t, "total")
-			together, alone := saleIn(t, s, total), saleIn(t, s, total)
+			limit := rapid.IntRange(1, 3).Draw(t, "limit")
+			together, alone := saleIn(t, s, total, limit), saleIn(t, s, total, limit)
 			var batch, single []order.Order
 			for range rapid.IntRange(1, 15).Draw(t, "orders") {
-				user := rapid.SampledFrom([]string{"a", "b", "A"}).Draw(t, "user")
-				o := together.wants(user, rapid.IntRange(0, 4).Draw(t, "quantity"), rapid.IntRange(0, 4).Draw(t, "claim"))
+				user := rapid.SampledFrom([]string{"a", "b", "A", "d", "e", "f"}).Draw(t, "user")
+				few := rapid.SampledFrom([]int{1, 1, 1, 2, 3, 4, 0})
+				o := together.wants(user, few.Draw(t, "quantity"), few.Draw(t, "claim"))
 				batch = append(batch, o)
 				o = alone.wants(o.UserID, o.Quantity, o.Claim)
 				single = append(single, o)
@@ -160,11 +168,11 @@ func TestABatchIsLikeOneByOne(t *testing.T) {
 	})
 }
 
-func saleIn(t *rapid.T, s *Store, total int64) Activity {
+func saleIn(t *rapid.T, s *Store, total int64, limit int) Activity {
 	n := counter.Add(1)
 	a := Activity{
 		ID: fmt.Sprintf("sale-%d", n), ProductID: fmt.Sprintf("P_%d", n),
-		Start: epoch, End: epoch, Total: total, Limit: 3, State: Open,
+		Start: epoch, End: epoch, Total: total, Limit: limit, State: Open,
 	}
 	require.NoError(t, s.CreateActivity(context.Background(), a))
 	return a

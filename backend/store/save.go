@@ -65,33 +65,83 @@ func (s *Store) SaveOrders(ctx context.Context, orders []order.Order) ([]Saved, 
 	return results, nil
 }
 
-// saveIn locks, reads, decides and writes. The locks make writers of one activity
-// wait for each other, so that what was read stays true until the commit, even
-// while another backend stores the same message. A plain INSERT then violates no
-// index; if it does (an id used in two activities at once), write starts again.
+// saveIn locks, decides and writes. The locks make writers of one activity wait
+// for each other, so that what was read stays true until the commit, even while
+// another backend stores the same message.
+//
+// Nearly every batch is all new and all fits, and to look for repeats and taken
+// claims costs half as much again as to insert. So it inserts first if it may
+// hope for that, and the unique indices say whether the hope was right.
 func (s *Store) saveIn(tx *gorm.DB, batch []*order.Order) ([]Saved, error) {
-	l := &ledger{claims: make(map[claim]bool), held: make(map[buyer]int)}
-	var err error
-	if l.activities, err = lockActivities(tx, batch); err != nil {
+	activities, err := lockActivities(tx, batch)
+	if err != nil {
 		return nil, err
 	}
+	now := s.now()
+	if d := decide(newLedger(activities, len(batch)), batch, now); hopeful(activities, d) {
+		// A transaction in a transaction is a savepoint.
+		err := tx.Transaction(func(tx *gorm.DB) error { return insert(tx, d.insert) })
+		if err == nil {
+			return d.saved, reserve(tx, d.units)
+		}
+		if !s.dialect.duplicate(err) {
+			return nil, err
+		}
+	}
+	l, err := s.look(tx, activities, batch)
+	if err != nil {
+		return nil, err
+	}
+	// No index is violated now, unless an id is used in two activities at the same
+	// moment; write then starts again.
+	d := decide(l, batch, now)
+	if err := insert(tx, d.insert); err != nil {
+		return nil, err
+	}
+	return d.saved, reserve(tx, d.units)
+}
+
+// hopeful says whether a decision that was made without looking is right if no
+// unique index is violated: it rejects nothing, and claims alone keep the limit.
+func hopeful(activities map[string]activityRow, d decision) bool {
+	for _, a := range activities {
+		if a.LimitPerUser > 1 {
+			return false
+		}
+	}
+	for i := range d.saved {
+		if d.saved[i].State != order.Created {
+			return false
+		}
+	}
+	return true
+}
+
+func insert(tx *gorm.DB, rows []orderRow) error {
+	if len(rows) == 0 {
+		return nil // GORM takes it for a mistake
+	}
+	if err := tx.CreateInBatches(rows, chunk).Error; err != nil {
+		return fmt.Errorf("inserting %d rows: %w", len(rows), err)
+	}
+	return nil
+}
+
+// look reads what is stored already of the batch, and what its buyers hold.
+func (s *Store) look(tx *gorm.DB, activities map[string]activityRow, batch []*order.Order) (*ledger, error) {
+	l := newLedger(activities, len(batch))
 	ids := make([]string, len(batch))
 	for i, o := range batch {
 		ids[i] = o.ID
 	}
+	var err error
 	if l.rows, err = s.rowsByID(tx, slices.Compact(ids)); err != nil {
 		return nil, fmt.Errorf("looking for repeats: %w", err)
 	}
 	if err = s.readHolders(tx, l, batch); err != nil {
 		return nil, fmt.Errorf("reading the buyers' live orders: %w", err)
 	}
-	d := decide(l, batch, s.now())
-	if len(d.insert) > 0 {
-		if err = tx.CreateInBatches(d.insert, chunk).Error; err != nil {
-			return nil, fmt.Errorf("inserting %d rows: %w", len(d.insert), err)
-		}
-	}
-	return d.saved, reserve(tx, d.units)
+	return l, nil
 }
 
 // lockActivities locks one activity after the other, sorted, so that two batches

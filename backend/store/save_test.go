@@ -205,6 +205,29 @@ func TestUsersCompareByteByByte(t *testing.T) {
 	})
 }
 
+// What was inserted in the hope that all is new must go when the last is not.
+func TestALateRepeat(t *testing.T) {
+	onEach(t, func(t *testing.T, address string) {
+		s := open(t, address)
+		a := sale(t, s, 5000, 1)
+		batch := a.crowd(3*chunk + 1)
+		_, err := s.SaveOrders(t.Context(), batch[3*chunk:])
+		require.NoError(t, err)
+		taken := a.wants(batch[3*chunk].UserID, 1, 1)
+		got, err := s.SaveOrders(t.Context(), append(batch, taken))
+		require.NoError(t, err)
+		for i, g := range got {
+			want := saved(batch[min(i, 3*chunk)].ID, order.Created, "")
+			want.Repeat = i == 3*chunk
+			if i > 3*chunk {
+				want = saved(taken.ID, order.Rejected, order.ReasonDuplicate)
+			}
+			require.Equal(t, want, g)
+		}
+		require.EqualValues(t, 3*chunk+1, requireExact(t, s, a.ID))
+	})
+}
+
 func TestALargeBatch(t *testing.T) {
 	onEach(t, func(t *testing.T, address string) {
 		s := open(t, address)

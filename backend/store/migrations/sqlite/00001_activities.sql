@@ -17,3 +17,7 @@ CREATE TABLE activities (
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX activities_live ON activities (live);
+
+-- A version is noted once: of two processes that migrate at the same moment, the
+-- slower one undoes its transaction.
+CREATE UNIQUE INDEX goose_db_version_once ON goose_db_version (version_id);
