@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// The exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+const (
+	// startWithin bounds the start, servers that are not embedded included.
+	startWithin = 30 * time.Second
+	// stopWithin bounds the end.
+	stopWithin = 20 * time.Second
+)
+
+// run is the command: it sells until ctx ends. It returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	s, err := parse(args, stdout)
+	if errors.Is(err, pflag.ErrHelp) {
+		return exitOK
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "standalone: %v\nSee standalone --help.\n", err)
+		return exitUsage
+	}
+	if err := sell(ctx, s, stdout, stderr); err != nil {
+		fmt.Fprintf(stderr, "standalone: %v\n", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// sell starts everything, says so, and ends it when ctx does. Being interrupted
+// is no error, not even during the start.
+func sell(ctx context.Context, s settings, stdout, stderr io.Writer) error {
+	level := slog.LevelWarn
+	if s.verbose {
+		level = slog.LevelInfo
+	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	starting, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	w, err := start(starting, s, log)
+	if err == nil {
+		err = w.announce(stdout, s.json)
+	}
+	if err == nil {
+		<-ctx.Done()
+		if !s.json {
+			fmt.Fprintln(stderr, "Stopping; once more Ctrl-C ends it at once.")
+		}
+	} else if ctx.Err() != nil {
+		err = nil
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	defer cancel()
+	return errors.Join(err, w.stop(stopping))
+}
