@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/seckill-edge/seckill/internal/order"
 	"gorm.io/gorm"
+
+	"github.com/seckill-edge/seckill/internal/order"
 )
 
 // CreateActivity stores a new activity. CreatedAt is set from the clock and

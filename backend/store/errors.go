@@ -33,8 +33,7 @@ func blamesData(err error) bool {
 	if errors.Is(err, mysqldriver.ErrPktTooLarge) {
 		return true // half of the batch may fit
 	}
-	var my *mysqldriver.MySQLError
-	if errors.As(err, &my) {
+	if my, ok := errors.AsType[*mysqldriver.MySQLError](err); ok {
 		switch my.Number {
 		case 1048, // NULL in a column that has none
 			1062,       // duplicate key
@@ -47,8 +46,7 @@ func blamesData(err error) bool {
 			return true
 		}
 	}
-	var lite *modernc.Error
-	if errors.As(err, &lite) {
+	if lite, ok := errors.AsType[*modernc.Error](err); ok {
 		switch lite.Code() & 0xff {
 		case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_RANGE:
 			return true

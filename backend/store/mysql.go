@@ -122,8 +122,8 @@ func (d *mysqlDialect) ordersBy(index string) string {
 }
 
 func (d *mysqlDialect) conflict(err error) bool {
-	var e *mysqldriver.MySQLError
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*mysqldriver.MySQLError](err)
+	if !ok {
 		return false
 	}
 	switch e.Number {
@@ -136,8 +136,8 @@ func (d *mysqlDialect) conflict(err error) bool {
 }
 
 func (d *mysqlDialect) duplicate(err error) bool {
-	var e *mysqldriver.MySQLError
-	return errors.As(err, &e) && e.Number == 1062
+	e, ok := errors.AsType[*mysqldriver.MySQLError](err)
+	return ok && e.Number == 1062
 }
 
 func (d *mysqlDialect) migrations() (string, goose.Dialect) {

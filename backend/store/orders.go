@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/seckill-edge/seckill/internal/order"
 	"gorm.io/gorm"
+
+	"github.com/seckill-edge/seckill/internal/order"
 )
 
 // chunk bounds the values of one IN list and the rows of one INSERT: below the

@@ -8,9 +8,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/seckill-edge/seckill/internal/order"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+
+	"github.com/seckill-edge/seckill/internal/order"
 )
 
 // SaveOrders stores a batch of orders, of any activities, in one transaction, and

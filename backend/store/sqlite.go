@@ -57,8 +57,8 @@ func (d *sqliteDialect) txOptions() *sql.TxOptions { return nil }
 func (d *sqliteDialect) ordersBy(string) string { return "orders" }
 
 func (d *sqliteDialect) conflict(err error) bool {
-	var e *modernc.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*modernc.Error](err)
+	if !ok {
 		return false
 	}
 	// The low byte is the primary code.
@@ -70,8 +70,8 @@ func (d *sqliteDialect) conflict(err error) bool {
 }
 
 func (d *sqliteDialect) duplicate(err error) bool {
-	var e *modernc.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*modernc.Error](err)
+	if !ok {
 		return false
 	}
 	switch e.Code() {
