@@ -36,17 +36,23 @@ var contract = map[string]func(*testing.T, Broker){
 
 func TestContract(t *testing.T) {
 	brokers := map[string]func(*testing.T) string{
-		"memory": func(t *testing.T) string { return "memory:" + t.Name() },
+		"memory": func(t *testing.T) string { return memoryOf(t) },
 	}
 	if !testing.Short() {
 		brokers["rabbitmq"] = func(t *testing.T) string { return servicetest.SharedRabbitMQ(t).VHost(t) }
 	}
 	for broker, address := range brokers {
 		for name, run := range contract {
-			t.Run(broker+"/"+name, func(t *testing.T) { run(t, open(t, address(t))) })
+			t.Run(broker+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				run(t, open(t, address(t)))
+			})
 		}
 	}
 }
+
+// memoryOf names a broker that no other run of the test has used.
+func memoryOf(t *testing.T) string { return fmt.Sprintf("memory:%s-%p", t.Name(), t) }
 
 func open(t *testing.T, address string) Broker {
 	t.Helper()

@@ -55,7 +55,7 @@ func TestMemoryHasRoomAfterAck(t *testing.T) {
 }
 
 func TestMemoryIsSharedByName(t *testing.T) {
-	a, again, other := open(t, "memory:"+t.Name()), open(t, "memory:"+t.Name()), open(t, "memory:other"+t.Name())
+	a, again, other := open(t, memoryOf(t)), open(t, memoryOf(t)), open(t, memoryOf(t)+"-other")
 	send(t, publisher(t, a, Options{}), Orders, "a")
 	require.NoError(t, a.Close())
 	holds(t, again, 1, 0)
