@@ -26,6 +26,7 @@ var contract = map[string]func(*testing.T, Broker){
 	"redelivers what a session left":  testSessionEnd,
 	"bounds what is unacknowledged":   testPrefetch,
 	"keeps dead letters apart":        testDead,
+	"judges dead letters":             testJudge,
 	"delays a retry":                  testRetry,
 	"says no after Close":             testClosed,
 	"closes only after the last call": testCloseWaits,
@@ -228,6 +229,39 @@ func testDead(t *testing.T, b Broker) {
 	require.Equal(t, "right", d.Message().ID)
 	require.NoError(t, d.Ack())
 	holds(t, b, 0, 2)
+}
+
+func testJudge(t *testing.T, b Broker) {
+	p := publisher(t, b, Options{})
+	for _, id := range []string{"keep", "replay", "drop", "later"} {
+		require.NoError(t, p.Publish(t.Context(), Dead, Message{ID: id, Body: []byte(id), Headers: map[string]string{
+			HeaderAttempt: "3", HeaderReason: "unreadable", "traceparent": "kept",
+		}}))
+	}
+	var shown []string
+	judged, err := b.Judge(t.Context(), 3, func(m Message) Verdict {
+		shown = append(shown, m.ID)
+		require.Equal(t, "unreadable", m.Headers[HeaderReason])
+		return map[string]Verdict{"replay": Replay, "drop": Drop}[m.ID]
+	})
+	require.NoError(t, err)
+	require.Equal(t, 3, judged)
+	require.Equal(t, []string{"keep", "replay", "drop"}, shown)
+	holds(t, b, 1, 2)
+	out, _ := consume(t, b, Options{})
+	d := next(t, out)
+	require.Equal(t, Message{ID: "replay", Body: []byte("replay"), Headers: map[string]string{"traceparent": "kept"}}, d.Message())
+	require.NoError(t, d.Ack())
+
+	shown = nil
+	judged, err = b.Judge(t.Context(), 9, func(m Message) Verdict {
+		shown = append(shown, m.ID)
+		return Drop
+	})
+	require.NoError(t, err)
+	require.Equal(t, 2, judged)
+	require.ElementsMatch(t, []string{"keep", "later"}, shown)
+	holds(t, b, 0, 0)
 }
 
 func testRetry(t *testing.T, b Broker) {

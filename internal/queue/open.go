@@ -38,6 +38,7 @@ type Broker interface {
 	Publisher(Options) Publisher
 	Consumer(Options) Consumer
 	Inspector
+	DeadLetters
 	// Close closes what the broker itself keeps open, not its publishers and
 	// consumers.
 	Close() error
