@@ -48,7 +48,7 @@ func New(d Deps) http.Handler {
 		writeJSON(w, http.StatusOK, map[string]any{"healthy": true})
 	})
 	outer.Handle("GET /readyz", readyz(d, guard))
-	outer.Handle("GET /", console())
+	outer.Handle("/", console())
 	return headers(guard.sameSite(outer))
 }
 

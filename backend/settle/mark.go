@@ -38,10 +38,10 @@ func holdsUnits(m lua.Mark) bool {
 	return m == lua.MarkCreated || m == lua.MarkSettled || m == lua.MarkPaid
 }
 
-// passing are the answers of a Redis that will be well again by itself or by its
-// operator: starting, failing over, full, a script in the way.
-var passing = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "BUSY", "OOM",
-	"NOREPLICAS", "MISCONF", "NOAUTH", "WRONGPASS", "NOPERM", "UNBLOCKED", "ERR max number of clients"}
+// refusals are the answers that concern the keys of one product. Everything else
+// is a Redis that will be well again by itself or by its operator: starting,
+// failing over, full, asking for another password.
+var refusals = []string{"WRONGTYPE", "CROSSSLOT", "script"}
 
 // Refused says whether err is Redis's own answer to this call and will be the
 // same next time. False for a Redis that cannot be reached or is not ready.
@@ -50,9 +50,12 @@ func Refused(err error) bool {
 		return true
 	}
 	var answer redis.Error
-	if !errors.As(err, &answer) {
+	if !errors.As(err, &answer) || errors.Is(err, redis.ErrClosed) {
 		return false
 	}
 	text := answer.Error()
-	return !slices.ContainsFunc(passing, func(p string) bool { return strings.HasPrefix(text, p) || strings.Contains(text, ": "+p) })
+	if strings.HasPrefix(text, "BUSY") {
+		return false // somebody's script runs for too long
+	}
+	return slices.ContainsFunc(refusals, func(r string) bool { return strings.Contains(text, r) })
 }
