@@ -14,8 +14,8 @@ import (
 )
 
 // request is a purchase of a product by a buyer of its own.
-func request(product string) []byte {
-	return []byte("POST /seckill/" + product + " HTTP/1.1\r\nHost: shop\r\nX-User-Id: u-###########\r\nContent-Length: 0\r\n\r\n")
+func request(host, product string) []byte {
+	return []byte("POST /seckill/" + product + " HTTP/1.1\r\nHost: " + host + "\r\nX-User-Id: u-###########\r\nContent-Length: 0\r\n\r\n")
 }
 
 // measureEdge measures bare, sold-out and accepted in turn.
@@ -24,7 +24,7 @@ func measureEdge(ctx context.Context, s *stack, o options, r *report) error {
 	// wrk -t1 would be: its share of the machine is the same for all.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 
-	bare, err := load.Do(ctx, load.Run{Addr: s.bare, Request: request("bare"), Connections: o.connections, Duration: o.duration()})
+	bare, err := load.Do(ctx, load.Run{Addr: s.bare, Request: request(s.bare, "bare"), Connections: o.connections, Duration: o.duration()})
 	if err != nil {
 		return fmt.Errorf("loading the bare respond: %w", err)
 	}
@@ -35,7 +35,7 @@ func measureEdge(ctx context.Context, s *stack, o options, r *report) error {
 	if err != nil {
 		return err
 	}
-	soldOut, err := load.Do(ctx, load.Run{Addr: s.shop, Request: request(product), Connections: o.connections, Duration: o.duration()})
+	soldOut, err := load.Do(ctx, load.Run{Addr: s.shop, Request: request(s.shop, product), Connections: o.connections, Duration: o.duration()})
 	if err != nil {
 		return fmt.Errorf("loading a sold-out product: %w", err)
 	}
@@ -56,7 +56,7 @@ func measureAccepted(ctx context.Context, s *stack, o options, r *report, bare f
 		return err
 	}
 	start := time.Now()
-	bought, err := load.Do(ctx, load.Run{Addr: s.shop, Request: request(product), Connections: o.connections, Duration: o.duration()})
+	bought, err := load.Do(ctx, load.Run{Addr: s.shop, Request: request(s.shop, product), Connections: o.connections, Duration: o.duration()})
 	if err != nil {
 		return fmt.Errorf("loading an open sale: %w", err)
 	}
