@@ -1,0 +1,76 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func testClosed(t *testing.T, b Broker) {
+	used, unused := b.Publisher(Options{}), b.Publisher(Options{})
+	send(t, used, Orders, "a")
+	for _, p := range []Publisher{used, unused} {
+		require.NoError(t, p.Close(t.Context()))
+		require.NoError(t, p.Close(t.Context()), "a second time")
+		err := p.Publish(t.Context(), Orders, Message{ID: "b"})
+		require.ErrorIs(t, err, ErrNotSent)
+		require.ErrorIs(t, err, ErrClosed)
+		require.ErrorIs(t, p.Ready(), ErrClosed)
+	}
+	holds(t, b, 1, 0)
+}
+
+// testCloseWaits: whatever a call says that Close raced with is true.
+func testCloseWaits(t *testing.T, b Broker) {
+	const callers = 32
+	p := b.Publisher(Options{})
+	send(t, p, Orders, "a")
+	outcomes := make(chan error, callers)
+	for range callers {
+		go func() { outcomes <- p.Publish(context.WithoutCancel(t.Context()), Orders, Message{ID: "b"}) }()
+	}
+	require.NoError(t, p.Close(t.Context()))
+	sent := 1
+	for range callers {
+		err := <-outcomes
+		if err == nil {
+			sent++
+			continue
+		}
+		require.ErrorIs(t, err, ErrNotSent)
+		require.ErrorIs(t, err, ErrClosed)
+	}
+	holds(t, b, sent, 0)
+}
+
+func testNoTarget(t *testing.T, b Broker) {
+	p := publisher(t, b, Options{})
+	require.ErrorIs(t, p.Publish(t.Context(), "nowhere", Message{ID: "a"}), ErrNotSent)
+	holds(t, b, 0, 0)
+}
+
+func testBlockedOut(t *testing.T, b Broker) {
+	send(t, publisher(t, b, Options{}), Orders, "a", "b")
+	out := make(chan Delivery) // nobody takes
+	stop := consumeInto(t, b.Consumer(Options{}), out)
+	require.Eventually(t, func() bool {
+		waiting, _, err := b.Depth(t.Context())
+		return err == nil && waiting < 2
+	}, soon, time.Millisecond, "one is in the consumer's hand")
+	stop()
+	holds(t, b, 2, 0)
+}
+
+func testEndedContext(t *testing.T, b Broker) {
+	p := publisher(t, b, Options{})
+	send(t, p, Orders, "a")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := p.Publish(gone, Orders, Message{ID: "b"})
+	require.Error(t, err)
+	require.True(t, errors.Is(err, ErrNotSent) || errors.Is(err, ErrUnknown), "%v", err)
+	require.NoError(t, b.Consumer(Options{}).Consume(gone, make(chan Delivery)))
+}
