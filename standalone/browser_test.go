@@ -23,6 +23,7 @@ type browser struct {
 	reader  *bufio.Reader
 	last    int
 	session string
+	loads   int // pages that have finished loading
 	// complaints are what the page wrote to its console: exceptions, blocked
 	// and missing resources.
 	complaints []string
@@ -86,6 +87,8 @@ func (b *browser) call(method string, params map[string]any) json.RawMessage {
 		switch answer.Method {
 		case "Runtime.exceptionThrown", "Log.entryAdded":
 			b.complaints = append(b.complaints, string(answer.Params))
+		case "Page.loadEventFired":
+			b.loads++
 		}
 		if answer.ID == b.last {
 			require.Nil(b.t, answer.Error, "%s: %+v", method, answer.Error)
@@ -94,21 +97,27 @@ func (b *browser) call(method string, params map[string]any) json.RawMessage {
 	}
 }
 
-// visit loads a page.
+// visit loads a page and everything in it.
 func (b *browser) visit(url string) {
 	b.t.Helper()
+	before := b.loads
 	b.call("Page.navigate", map[string]any{"url": url})
-	b.until("document.readyState === 'complete'")
+	for b.loads == before {
+		b.call("Browser.getVersion", nil) // a call reads the events that have come
+	}
 }
 
-// eval runs an expression in the page and returns its value as text.
+// eval runs an expression in the page and returns its value, or that of the
+// promise it gives, as text.
 func (b *browser) eval(expression string) string {
 	b.t.Helper()
 	var answer struct {
 		Result           struct{ Value any }
 		ExceptionDetails any
 	}
-	b.result(b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true}), &answer)
+	b.result(b.call("Runtime.evaluate", map[string]any{
+		"expression": expression, "returnByValue": true, "awaitPromise": true,
+	}), &answer)
 	require.Nil(b.t, answer.ExceptionDetails, expression)
 	return fmt.Sprint(answer.Result.Value)
 }
@@ -116,14 +125,17 @@ func (b *browser) eval(expression string) string {
 // until waits until an expression is true.
 func (b *browser) until(expression string) {
 	b.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for b.eval("!!("+expression+")") != "true" {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("not true in time: %s\nthe page says: %s\nand complains: %v",
-				expression, b.eval("document.body.innerText"), b.complaints)
-		}
-		b.eval("void 0") // the page works on meanwhile; each call is a round trip to it
-	}
+	const ms = 15000
+	is := b.eval(fmt.Sprintf(`new Promise((resolve) => {
+		const end = Date.now() + %d;
+		const look = () => {
+			const is = !!(%s);
+			if (is || Date.now() > end) resolve(is); else setTimeout(look, 20);
+		};
+		look();
+	})`, ms, expression))
+	require.Equal(b.t, "true", is, "%s\nthe page says: %s\nand complains: %v",
+		expression, b.eval("document.body.innerText"), b.complaints)
 }
 
 // click presses the mouse on the element of an id, where a buyer would.

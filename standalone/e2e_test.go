@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestCrowd is the promise of the README: a thousand buyers, a hundred units, a
+// hundred orders, and all stores agree.
+func TestCrowd(t *testing.T) {
+	rush := filepath.Join(t.TempDir(), "rush")
+	out, err := exec.Command("go", "build", "-o", rush, "../bench/rush").CombinedOutput()
+	require.NoError(t, err, string(out))
+	s := startSale(t)
+	var report struct {
+		Outcomes []struct {
+			Outcome string
+			Clicks  int
+		}
+		Check struct {
+			Told, Unknown, Sold, Stored int64
+			Audit                       struct {
+				Total, Available, Frozen, Sold, Outbox, Queued, Drift int64
+				Orders                                                map[string]int64
+			}
+		}
+		OK bool
+	}
+	crowd := exec.Command(rush, "--url", s.Shop, "--product", s.Product, "--buyers", "1000", "--console", s.Console, "--json")
+	var stdout, stderr bytes.Buffer
+	crowd.Stdout, crowd.Stderr = &stdout, &stderr
+	require.NoError(t, crowd.Run(), stdout.String()+stderr.String())
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), &report))
+
+	require.True(t, report.OK)
+	clicks := map[string]int{}
+	for _, o := range report.Outcomes {
+		clicks[o.Outcome] += o.Clicks
+	}
+	// A slow machine may answer "queued" before Redis has; that buyer then reads
+	// "rejected" and is no order.
+	require.GreaterOrEqual(t, clicks["queued"], 100)
+	require.Equal(t, 1000, clicks["queued"]+clicks["sold out"], "%v", clicks)
+	c := report.Check
+	require.EqualValues(t, 100, c.Told)
+	require.EqualValues(t, 0, c.Unknown)
+	require.EqualValues(t, 100, c.Sold)
+	require.EqualValues(t, 100, c.Stored)
+	require.EqualValues(t, 100, c.Audit.Orders["created"])
+	require.Zero(t, c.Audit.Available+c.Audit.Frozen+c.Audit.Outbox+c.Audit.Queued+c.Audit.Drift)
+}
+
+// TestSignal runs the command as a process of its own and ends it as a user does.
+func TestSignal(t *testing.T) {
+	for name, signal := range map[string]os.Signal{"Ctrl-C": os.Interrupt, "SIGTERM": syscall.SIGTERM} {
+		t.Run(name, func(t *testing.T) {
+			temp := t.TempDir()
+			home := t.TempDir()
+			cmd := exec.Command(os.Args[0], "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--json")
+			cmd.Env = append(os.Environ(), asCommand+"=1", "TMPDIR="+temp, "HOME="+home)
+			stdout, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			require.NoError(t, cmd.Start())
+			_, ready := bufio.NewReader(stdout).ReadString('\n')
+			require.NoError(t, cmd.Process.Signal(signal))
+			err = cmd.Wait()
+			require.Empty(t, stderr.String())
+			require.NoError(t, err)
+			require.NoError(t, ready)
+			for _, folder := range []string{temp, home} {
+				left, err := os.ReadDir(folder)
+				require.NoError(t, err)
+				require.Empty(t, left)
+			}
+		})
+	}
+}
