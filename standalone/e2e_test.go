@@ -4,22 +4,46 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 // TestCrowd is the promise of the README: a thousand buyers, a hundred units, a
-// hundred orders, and all stores agree.
+// hundred orders, and all stores agree. Without -short also on real servers.
 func TestCrowd(t *testing.T) {
 	rush := filepath.Join(t.TempDir(), "rush")
 	out, err := exec.Command("go", "build", "-o", rush, "../bench/rush").CombinedOutput()
 	require.NoError(t, err, string(out))
-	s := startSale(t)
+	servers := map[string]func(*testing.T) []string{"embedded": func(*testing.T) []string { return nil }}
+	if !testing.Short() {
+		servers["real"] = realServers
+	}
+	for name, args := range servers {
+		t.Run(name, func(t *testing.T) { crowd(t, rush, startSale(t, args(t)...)) })
+	}
+}
+
+// realServers are the flags that lead to servers of this test's own.
+func realServers(t *testing.T) []string {
+	db, err := mysql.ParseDSN(servicetest.SharedMariaDB(t).Database(t))
+	require.NoError(t, err)
+	return []string{
+		"--redis", "redis://" + servicetest.RedisForTest(t).Addr() + "/0",
+		"--rabbitmq", servicetest.SharedRabbitMQ(t).VHost(t),
+		"--database", fmt.Sprintf("mysql://%s:%s@%s/%s", db.User, db.Passwd, db.Addr, db.DBName),
+	}
+}
+
+func crowd(t *testing.T, rush string, s *sale) {
 	var report struct {
 		Outcomes []struct {
 			Outcome string
@@ -34,10 +58,10 @@ func TestCrowd(t *testing.T) {
 		}
 		OK bool
 	}
-	crowd := exec.Command(rush, "--url", s.Shop, "--product", s.Product, "--buyers", "1000", "--console", s.Console, "--json")
+	cmd := exec.Command(rush, "--url", s.Shop, "--product", s.Product, "--buyers", "1000", "--console", s.Console, "--json")
 	var stdout, stderr bytes.Buffer
-	crowd.Stdout, crowd.Stderr = &stdout, &stderr
-	require.NoError(t, crowd.Run(), stdout.String()+stderr.String())
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	require.NoError(t, cmd.Run(), stdout.String()+stderr.String())
 	require.NoError(t, json.Unmarshal(stdout.Bytes(), &report))
 
 	require.True(t, report.OK)

@@ -9,6 +9,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 // asCommand in the environment makes this test binary the command itself.
@@ -18,7 +20,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(servicetest.Main(m))
 }
 
 // get reads a page.

@@ -154,7 +154,9 @@ func TestText(t *testing.T) {
 	read, write := io.Pipe()
 	var errs bytes.Buffer
 	exited := make(chan int, 1)
-	go func() { exited <- run(ctx, []string{"--listen", "localhost:0", "--console", "127.0.0.1:0"}, write, &errs) }()
+	go func() {
+		exited <- run(ctx, []string{"--listen", "localhost:0", "--console", "127.0.0.1:0"}, write, &errs)
+	}()
 	buffered := bufio.NewReader(read)
 	var text strings.Builder
 	for !strings.Contains(text.String(), "database SQLite in a temporary folder") {

@@ -44,16 +44,26 @@ func (a audit) settled() bool {
 	return a.Outbox == 0 && a.Queued == 0 && a.Consistent && (a.Frozen == 0 || a.Frozen == a.Units["created"])
 }
 
-// look asks the console once.
-func look(ctx context.Context, client *http.Client, console *url.URL, product string) (a audit, err error) {
+// console is the backend's API.
+type console struct {
+	at     *url.URL
+	token  string // bearer token; empty: none
+	client *http.Client
+}
+
+// look asks once for the audit of a product.
+func (c console) look(ctx context.Context, product string) (a audit, err error) {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
 	defer cancel()
-	address := console.JoinPath("api", "activities", product, "audit").String()
+	address := c.at.JoinPath("api", "activities", product, "audit").String()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return a, fmt.Errorf("making the audit's request: %w", err)
 	}
-	resp, err := client.Do(req)
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.client.Do(req)
 	if err != nil {
 		return a, fmt.Errorf("asking the console: %w", err)
 	}
@@ -74,12 +84,11 @@ func look(ctx context.Context, client *http.Client, console *url.URL, product st
 // errUnsettled reports that ctx ended before everything was settled.
 var errUnsettled = errors.New("not settled in time")
 
-// settle asks the console until nothing is on its way any more. With
-// errUnsettled it returns the last audit it saw, and what the last look failed
-// with, if it did.
-func settle(ctx context.Context, client *http.Client, console *url.URL, product string) (last audit, err error) {
+// settle asks until nothing is on its way any more. With errUnsettled it returns
+// the last audit it saw, and what the last look failed with, if it did.
+func (c console) settle(ctx context.Context, product string) (last audit, err error) {
 	for {
-		a, lookErr := look(ctx, client, console, product)
+		a, lookErr := c.look(ctx, product)
 		if lookErr == nil {
 			if last = a; a.settled() {
 				return a, nil

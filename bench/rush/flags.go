@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -32,6 +33,9 @@ Examples:
   # for a script
   rush --url http://127.0.0.1:8480 --product 1001 --json
 
+Environment:
+  SECKILL_API_TOKEN  the bearer token of --console, if it asks for one
+
 Exit codes:
   0  done, and all checks held
   1  a check failed, or the run was interrupted or too slow to prove anything
@@ -43,6 +47,7 @@ Flags:
 // settings are the flags, checked.
 type settings struct {
 	url, console *url.URL // console is nil without --console
+	token        string   // of the console
 	product      string
 	buyers       int
 	clicks       int // a buyer
@@ -80,6 +85,7 @@ func parse(args []string, out io.Writer) (settings, error) {
 	if f.NArg() > 0 {
 		return s, fmt.Errorf("unexpected argument %q; all input goes through flags", f.Arg(0))
 	}
+	s.token = os.Getenv("SECKILL_API_TOKEN")
 	var err error
 	if s.url, err = address("--url", target, s.allowRemote); err != nil {
 		return s, err

@@ -34,8 +34,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 
-	console := &http.Client{Transport: &http.Transport{}}
-	defer console.CloseIdleConnections()
+	back := console{at: s.console, token: s.token, client: &http.Client{Transport: &http.Transport{}}}
+	defer back.client.CloseIdleConnections()
 	c := &crowd{
 		edge: s.url, product: s.product, userHeader: s.userHeader, buyers: s.buyers,
 		clicks: s.clicks, concurrency: s.concurrency, seed: s.seed, source: sourcesOf(s.url),
@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	var before audit
 	if s.console != nil {
-		if before, err = look(ctx, console, s.console, s.product); err != nil {
+		if before, err = back.look(ctx, s.product); err != nil {
 			fmt.Fprintf(stderr, "rush: %v\nIs --console the backend of this edge?\n", err)
 			return exitUnusable
 		}
@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case t.unknown == t.clicks:
 		r.Error = fmt.Sprintf("no click got a proper answer (%v)", t.firstErr)
 	case s.console != nil:
-		after, err := settle(ctx, console, s.console, s.product)
+		after, err := back.settle(ctx, s.product)
 		if err != nil {
 			r.Error = unsettled(interrupted, s, after, err)
 			break

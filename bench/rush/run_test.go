@@ -167,6 +167,18 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+func TestConsoleWithToken(t *testing.T) {
+	s, url := newShop(t, 10)
+	s.token = "secret"
+	code, _, errs := start(t, url, "--buyers", "5")
+	require.Equal(t, exitUnusable, code)
+	require.Contains(t, errs, "401")
+	t.Setenv("SECKILL_API_TOKEN", "secret")
+	code, r, errs := start(t, url, "--buyers", "5")
+	require.Equal(t, exitOK, code, errs)
+	require.True(t, r.OK)
+}
+
 func TestNotSettledInTime(t *testing.T) {
 	s, url := newShop(t, 10)
 	s.audited = func(a *audit) { a.Queued = 4 }

@@ -30,6 +30,7 @@ type shop struct {
 	fate    func(id string) string
 	clicks  int
 	audits  int
+	token   string // that the console asks for
 }
 
 func newShop(t *testing.T, units int64) (*shop, string) {
@@ -96,7 +97,11 @@ func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"order_id":%q,"status":%q,"quantity":1}`, id, status)
 }
 
-func (s *shop) audit(w http.ResponseWriter, _ *http.Request) {
+func (s *shop) audit(w http.ResponseWriter, r *http.Request) {
+	if s.token != "" && r.Header.Get("Authorization") != "Bearer "+s.token {
+		refuse(w, http.StatusUnauthorized, 0)
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.audits++
