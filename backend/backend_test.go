@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -234,31 +235,34 @@ func TestRelayPublishesWhatWasLeftBehind(t *testing.T) {
 // The audit never cries wolf while the sale is on, and agrees at its end.
 func TestAuditUnderLoad(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
-		const edges, clicks, buyers = 4, 12, 25
-		w.sale(edges*clicks*buyers, 0)
+		const edges, buyers, audits = 4, 25, 12
+		w.sale(1_000_000, 0)
 		b, _ := w.backend()
 		var running sync.WaitGroup
-		done := make(chan struct{})
+		var sold atomic.Int64
+		enough := make(chan struct{})
 		for range edges {
 			running.Go(func() {
-				for range clicks {
-					w.publish(w.reserve(buyers))
+				for {
+					select {
+					case <-enough:
+						return
+					default:
+						w.publish(w.reserve(buyers))
+						sold.Add(buyers)
+					}
 				}
 			})
 		}
-		go func() { running.Wait(); close(done) }()
-		for audits := 0; ; audits++ {
+		for range audits {
 			audit, err := b.Activities().Audit(t.Context(), w.product)
 			require.NoError(t, err)
 			require.Zero(t, audit.Drift, "%+v", audit)
-			select {
-			case <-done:
-				require.Positive(t, audits)
-				w.settled(edges * clicks * buyers)
-				return
-			default:
-			}
 		}
+		close(enough)
+		running.Wait()
+		require.Positive(t, sold.Load())
+		w.settled(sold.Load())
 	})
 }
 

@@ -77,6 +77,7 @@ func onEach(t *testing.T, test func(t *testing.T, w *world)) {
 
 func embedded(t testing.TB) *world {
 	server := miniredis.NewMiniRedis()
+	server.ClockTTL(true)
 	require.NoError(t, server.StartAddr("127.0.0.1:0"))
 	t.Cleanup(server.Close)
 	path := filepath.Join(t.TempDir(), "orders.db")

@@ -10,7 +10,10 @@ import (
 )
 
 const (
+	// saveTimeout ends one try. A try that takes as long as slow is told of as a
+	// database that is away; it may come back within the same try.
 	saveTimeout = 30 * time.Second
+	slow        = 2 * time.Second
 	firstPause  = 50 * time.Millisecond
 	longPause   = 2 * time.Second
 )
@@ -50,19 +53,16 @@ func (c *Consumer) save(ctx context.Context, orders []order.Order) ([]store.Save
 func (c *Consumer) saveWhenUp(ctx context.Context, orders []order.Order) ([]store.Saved, error) {
 	defer c.pause(false)
 	for wait := firstPause; ; wait = min(wait*2, longPause) {
-		began := time.Now()
-		attempt, cancel := context.WithTimeout(ctx, saveTimeout)
-		saved, err := c.Store.SaveOrders(attempt, orders)
-		late := attempt.Err() != nil
-		cancel()
-		if err == nil {
-			c.Metrics.Batch(len(orders), time.Since(began))
+		saved, err := c.saveOnce(ctx, orders)
+		switch {
+		case err == nil && c.paused.Load():
+			c.Log.Info("consume: database is back, storing goes on")
 			return saved, nil
-		}
-		if !late && !store.IsTransient(err) && c.Store.SchemaReady(ctx) == nil {
+		case err == nil:
+			return saved, nil
+		case ctx.Err() == nil && !store.IsTransient(err) && c.Store.SchemaReady(ctx) == nil:
 			return nil, err
-		}
-		if wait == firstPause {
+		case wait == firstPause:
 			c.Log.Warn("consume: database is away; storing waits for it, nothing is lost", "orders", len(orders), "error", err)
 		}
 		c.pause(true)
@@ -79,11 +79,25 @@ func (c *Consumer) saveWhenUp(ctx context.Context, orders []order.Order) ([]stor
 	}
 }
 
-func (c *Consumer) pause(paused bool) {
-	if c.paused.Swap(paused) != paused {
-		c.Metrics.Paused(paused)
-		if !paused {
-			c.Log.Info("consume: database is back, storing goes on")
+func (c *Consumer) saveOnce(ctx context.Context, orders []order.Order) ([]store.Saved, error) {
+	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+	defer cancel()
+	told := make(chan struct{})
+	late := time.AfterFunc(slow, func() { c.pause(true); close(told) })
+	defer func() {
+		if !late.Stop() {
+			<-told // or it would come after the news that all is well
 		}
+	}()
+	began := time.Now()
+	saved, err := c.Store.SaveOrders(ctx, orders)
+	if err == nil {
+		c.Metrics.Batch(len(orders), time.Since(began))
 	}
+	return saved, err
+}
+
+func (c *Consumer) pause(paused bool) {
+	c.paused.Store(paused)
+	c.Metrics.Paused(paused)
 }
