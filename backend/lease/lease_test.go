@@ -1,0 +1,107 @@
+package lease
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seckill-edge/seckill/internal/servicetest"
+	"github.com/seckill-edge/seckill/lua"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(servicetest.Main(m)) }
+
+const ttl = 600 * time.Millisecond
+
+// onEach runs a test on an embedded Redis, and without -short on a real one too.
+func onEach(t *testing.T, test func(t *testing.T, client redis.UniversalClient)) {
+	kinds := map[string]func(t *testing.T) string{"embedded": func(t *testing.T) string {
+		server := miniredis.RunT(t)
+		server.ClockTTL(true)
+		return server.Addr()
+	}}
+	if !testing.Short() {
+		kinds["real"] = func(t *testing.T) string { return servicetest.RedisForTest(t).Addr() }
+	}
+	for name, start := range kinds {
+		t.Run(name, func(t *testing.T) {
+			client, err := lua.NewClient("redis://"+start(t)+"/0", "test")
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, client.Close()) })
+			test(t, client)
+		})
+	}
+}
+
+func newLease(t *testing.T, client redis.UniversalClient) *Lease {
+	l, err := New(client, "job", ttl, rand.Reader, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	return l
+}
+
+// Holders come and go; never are two at work, and fences only rise.
+func TestOneAtATime(t *testing.T) {
+	onEach(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var working, overlaps, turns atomic.Int32
+		var last atomic.Int64
+		var all sync.WaitGroup
+		for range 5 {
+			l := newLease(t, client)
+			all.Go(func() {
+				l.Run(ctx, func(_ context.Context, fence int64) {
+					if working.Add(1) > 1 || last.Swap(fence) >= fence {
+						overlaps.Add(1)
+					}
+					turns.Add(1)
+					working.Add(-1)
+				})
+			})
+		}
+		require.Eventually(t, func() bool { return turns.Load() >= 20 }, 20*time.Second, 5*time.Millisecond)
+		stop()
+		all.Wait()
+		require.Zero(t, overlaps.Load())
+	})
+}
+
+func TestLostLeaseEndsTheWork(t *testing.T) {
+	onEach(t, func(t *testing.T, client redis.UniversalClient) {
+		l := newLease(t, client)
+		ctx, stop := context.WithCancel(t.Context())
+		started, ended := make(chan int64, 10), make(chan struct{}, 10)
+		var running sync.WaitGroup
+		running.Go(func() {
+			l.Run(ctx, func(ctx context.Context, fence int64) {
+				started <- fence
+				<-ctx.Done()
+				ended <- struct{}{}
+			})
+		})
+		first := <-started
+		// It is renewed for longer than it lasts by itself.
+		begun := time.Now()
+		require.Eventually(t, func() bool { return time.Since(begun) > 2*ttl }, 10*time.Second, ttl/10)
+		require.Empty(t, ended)
+		// Somebody else has it, for instance after a failover of Redis.
+		require.NoError(t, client.Set(t.Context(), l.keys[0], "somebody else", 0).Err())
+		<-ended
+		require.Equal(t, "somebody else", client.Get(t.Context(), l.keys[0]).Val(), "what is not ours is not given back")
+		require.NoError(t, client.Del(t.Context(), l.keys[0]).Err())
+		require.Greater(t, <-started, first)
+		stop()
+		<-ended
+		running.Wait()
+		require.Zero(t, client.Exists(t.Context(), l.keys[0]).Val(), "given back at the end")
+	})
+}
