@@ -1,10 +1,13 @@
 package caddyplugin
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync/atomic"
 
+	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
 	"go.uber.org/zap/zapcore"
@@ -60,3 +63,14 @@ func (c *liveCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 }
 
 func (c *liveCore) Sync() error { return c.live.to.Load().Core().Sync() }
+
+// redisLog takes what the Redis client says, a line for each attempt to connect
+// in vain, off the standard error and into Caddy's log. What matters of it, the
+// gate reports once.
+type redisLog struct{}
+
+func (redisLog) Printf(_ context.Context, format string, values ...any) {
+	if line := caddy.Log().Named("seckill.redis").Check(zapcore.DebugLevel, "client"); line != nil {
+		line.Write(zap.String("message", fmt.Sprintf(format, values...)))
+	}
+}

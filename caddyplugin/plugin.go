@@ -8,6 +8,7 @@ package caddyplugin
 import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/redis/go-redis/v9"
 )
 
 // appName is the app's module id, and the name of its directive and option.
@@ -22,4 +23,5 @@ func init() {
 	// Behind authenticators, rewrites and an operator's "error 503", in front of
 	// everything that answers.
 	httpcaddyfile.RegisterDirectiveOrder(appName, httpcaddyfile.Before, "respond")
+	redis.SetLogger(redisLog{})
 }

@@ -1,0 +1,112 @@
+package caddyplugin
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seckill-edge/seckill"
+)
+
+const tick = 10 * time.Millisecond
+
+// validate does what "caddy validate" does.
+func validate(t testing.TB, caddyfile string) error {
+	t.Helper()
+	adapted, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(caddyfile), map[string]any{"filename": "Caddyfile"})
+	if err != nil {
+		return err
+	}
+	var config caddy.Config
+	require.NoError(t, json.Unmarshal(adapted, &config))
+	err = caddy.Validate(&config)
+	engines.Range(func(any, any) bool { t.Error("an engine is left"); return true })
+	return err
+}
+
+// nowhere are addresses where nobody listens: port 1 needs no more than a
+// refused connection.
+const nowhereRedis, nowhereRabbitMQ = "redis://:s3cret@127.0.0.1:1/0", "amqp://user:s3cret@127.0.0.1:1/"
+
+func TestProductionCaddyfile(t *testing.T) {
+	formatted, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt(seckill.Caddyfile, map[string]any{"filename": "Caddyfile"})
+	require.NoError(t, err)
+	require.Empty(t, warnings)
+	require.NotContains(t, string(formatted), `"auto_https"`)
+
+	require.ErrorContains(t, validate(t, string(seckill.Caddyfile)), "env.SECKILL_REDIS_URL")
+	t.Setenv("SECKILL_REDIS_URL", nowhereRedis)
+	require.ErrorContains(t, validate(t, string(seckill.Caddyfile)), "env.SECKILL_RABBITMQ_URL")
+	t.Setenv("SECKILL_RABBITMQ_URL", nowhereRabbitMQ)
+	require.NoError(t, validate(t, string(seckill.Caddyfile)))
+
+	t.Setenv("SECKILL_IDENTITY", "http.request.header.X-User-Id")
+	require.ErrorContains(t, validate(t, string(seckill.Caddyfile)), "insecure_client_identity")
+	t.Setenv("SECKILL_INSECURE_CLIENT_IDENTITY", "on")
+	t.Setenv("SECKILL_RATE", "off")
+	t.Setenv("SECKILL_SITE", "http://127.0.0.1:0")
+	require.NoError(t, validate(t, string(seckill.Caddyfile)))
+}
+
+func TestConfigErrors(t *testing.T) {
+	for name, tc := range map[string]struct{ config, want string }{
+		"no app":         {":0 {\n\tseckill\n}\n", "put a seckill { … } block into the global options"},
+		"redis scheme":   {"{\n\tseckill {\n\t\tredis http://:s3cret@127.0.0.1\n\t}\n}\n", "redis:"},
+		"queue scheme":   {"{\n\tseckill {\n\t\trabbitmq http://:s3cret@127.0.0.1\n\t}\n}\n", "rabbitmq:"},
+		"unset":          {"{\n\tseckill {\n\t\tredis {env.SECKILL_NO_SUCH}\n\t}\n}\n", "env.SECKILL_NO_SUCH"},
+		"linger":         {"{\n\tseckill {\n\t\tlinger 1h\n\t}\n}\n", "linger"},
+		"resolve_within": {"{\n\tseckill {\n\t\tresolve_within 1s\n\t}\n}\n", "resolve_within"},
+		"identity":       {"{\n\tseckill\n}\n:0 {\n\tseckill {\n\t\tidentity {cookie.user}\n\t}\n}\n", "insecure_client_identity"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := validate(t, tc.config)
+			require.ErrorContains(t, err, tc.want)
+			require.NotContains(t, err.Error(), "s3cret")
+		})
+	}
+}
+
+func TestConfigJSON(t *testing.T) {
+	for name, tc := range map[string]struct{ config, want string }{
+		"rate":         {`{"apps":{"seckill":{"rate":{"events":0,"per":"1s"}}}}`, "rate: 0 events"},
+		"path_prefix":  {`{"apps":{"seckill":{},"http":{"servers":{"s":{"listen":["127.0.0.1:0"],"routes":[{"handle":[{"handler":"seckill","path_prefix":"sale"}]}]}}}}}`, "path_prefix"},
+		"unknown":      {`{"apps":{"seckill":{"database":"x"}}}`, "database"},
+		"all is well":  {`{"apps":{"seckill":{"rate":{"events":5,"per":"1m"}}}}`, ""},
+		"bad per unit": {`{"apps":{"seckill":{"rate":{"events":5,"per":"1x"}}}}`, "1x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var config caddy.Config
+			require.NoError(t, json.Unmarshal([]byte(tc.config), &config))
+			err := caddy.Validate(&config)
+			if tc.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+}
+
+// A config that is refused must not let go of what the running one holds.
+func TestFailedReloadKeepsTheGate(t *testing.T) {
+	onEach(t, func(t *testing.T, e *edge) {
+		e.sell(10, 1)
+		e.load(e.config("rate off", byHeader))
+		e.waitOpen()
+		running := e.theGate()
+		for _, bad := range []string{
+			e.config("rate off", "seckill {\n\tidentity {cookie.user}\n}"), // refused after the app
+			e.config("rate off\nlinger 1h", byHeader),                      // refused by the gate
+		} {
+			config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(bad), nil)
+			require.NoError(t, err)
+			require.Error(t, caddy.Load(config, true))
+			require.Same(t, running, e.theGate())
+		}
+		require.Equal(t, 202, e.must("POST", "/seckill/1001", "alice", "").status)
+	})
+}
