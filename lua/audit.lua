@@ -2,7 +2,8 @@
 --
 -- KEYS  1 activity  2 stock  3 frozen  4 sold  5 users  6 outbox
 -- Returns {found, wrong, now (ms), orders in the outbox, buyers, stock, frozen,
--- sold, id, title, start, end, total, limit, pay, state, epoch, run}: the first
+-- sold, id, title, start, end, total, limit, pay, state, epoch, run, run id of
+-- this server}: the first
 -- five are integers (found is 0 without an activity, wrong is 1 if a hash is
 -- something else), the rest strings as stored, empty if missing.
 
@@ -30,4 +31,5 @@ end
 for i = 1, 10 do
   reply[8 + i] = fields[i] or ''
 end
+reply[19] = runid()
 return reply

@@ -170,6 +170,8 @@ func TestDamagedRecord(t *testing.T) {
 				moved, err := Settle(ctx, c, product, MarkPaid, []Move{{"u", id.next()}, {"v", other}})
 				require.NoError(t, err)
 				require.Equal(t, []Moved{Unknown, Done}, moved)
+				require.NoError(t, c.Del(ctx, KeysOf(product).Activity).Err())
+				require.Equal(t, []Outcome{NoProduct}, outcomes(reserve(t, c, Request{id.next(), "u", 1})))
 			})
 		})
 	}

@@ -13,6 +13,9 @@ type Keys struct {
 	Users string
 	// Outbox, hash: order id the broker has not confirmed yet → user id.
 	Outbox string
+	// Edges, hash: edge id → what that edge carries of this product (see
+	// Presence). No script touches it.
+	Edges string
 }
 
 // KeysOf makes the keys of a product. The id must be valid (order.ValidProduct).
@@ -25,9 +28,11 @@ func KeysOf(product string) Keys {
 		Sold:     "seckill:sold:" + tag,
 		Users:    "seckill:users:" + tag,
 		Outbox:   "seckill:outbox:" + tag,
+		Edges:    "seckill:edges:" + tag,
 	}
 }
 
+// list is what every script is given, in the order the scripts expect.
 func (k Keys) list() []string {
 	return []string{k.Activity, k.Stock, k.Frozen, k.Sold, k.Users, k.Outbox}
 }

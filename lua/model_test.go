@@ -169,7 +169,8 @@ func TestHistories(t *testing.T) {
 			t.Repeat(map[string]func(*rapid.T){
 				"":         func(*rapid.T) { h.compare() },
 				"reserve":  h.reserve,
-				"again":    h.reserve, // twice as often as the rest
+				"again":    h.reserve, // more often than the rest
+				"and on":   h.reserve,
 				"settle":   h.settle,
 				"release":  h.release,
 				"setState": h.setState,
@@ -190,7 +191,11 @@ type history struct {
 	all []Move // every order that was ever asked for
 }
 
-var historyUsers = []string{"u", "v", "w:,{x}"}
+var (
+	historyUsers = []string{"u", "v", "w:,{x}"}
+	// Small ones are frequent, so that buyers come to have several orders.
+	historyQuantities = []int{1, 1, 1, 1, 2, 2, 3, 5, 0, -1}
+)
 
 // pick draws an order that was asked for before.
 func (h *history) pick(t *rapid.T) Move {
@@ -208,7 +213,7 @@ func (h *history) reserve(t *rapid.T) {
 			v = h.pick(t)
 		}
 		h.all = append(h.all, v)
-		reqs[i] = Request{v.OrderID, v.UserID, rapid.IntRange(0, 5).Draw(t, "quantity")}
+		reqs[i] = Request{v.OrderID, v.UserID, rapid.SampledFrom(historyQuantities).Draw(t, "quantity")}
 	}
 	epoch := h.m.epoch
 	if rapid.IntRange(0, 9).Draw(t, "stale") == 0 {
@@ -258,7 +263,7 @@ func (h *history) release(t *rapid.T) {
 }
 
 func (h *history) setState(t *rapid.T) {
-	to := rapid.SampledFrom([]ActivityState{Open, Open, Open, OnHold, OnHold, Closed}).Draw(t, "state")
+	to := rapid.SampledFrom([]ActivityState{Open, Open, Open, Open, OnHold, Closed}).Draw(t, "state")
 	id := rapid.SampledFrom([]string{h.m.a.ID, h.m.a.ID, "a-9"}).Draw(t, "id")
 	if id == "" {
 		id = "a-9"
@@ -271,15 +276,15 @@ func (h *history) setState(t *rapid.T) {
 }
 
 func (h *history) preheat(t *rapid.T) {
-	a := sale(rapid.Int64Range(1, 12).Draw(t, "total"), rapid.IntRange(1, 5).Draw(t, "limit"))
+	a := sale(rapid.Int64Range(1, 30).Draw(t, "total"), rapid.IntRange(1, 8).Draw(t, "limit"))
 	a.ID = rapid.SampledFrom([]string{"a-1", "a-2"}).Draw(t, "id")
-	switch rapid.IntRange(0, 9).Draw(t, "window") {
+	switch rapid.IntRange(0, 19).Draw(t, "window") {
 	case 0:
 		a.Start = a.End.Add(-time.Minute)
 	case 1:
 		a.End = a.Start.Add(time.Minute)
 	}
-	a.State = rapid.SampledFrom([]ActivityState{Open, Open, OnHold}).Draw(t, "state")
+	a.State = rapid.SampledFrom([]ActivityState{Open, Open, Open, Open, OnHold}).Draw(t, "state")
 	p, err := Preheat(h.ctx, h.c, a)
 	require.NoError(t, err)
 	require.Equal(t, h.m.preheat(a), p)

@@ -13,7 +13,7 @@ import (
 var (
 	//go:embed reserve.lua
 	reserveSource string
-	reserveScript = redis.NewScript(recordSource + reserveSource)
+	reserveScript = redis.NewScript(recordSource + runidSource + reserveSource)
 )
 
 // Reserve decides on 1 to MaxPerCall requests for one product in one atomic
@@ -29,6 +29,7 @@ var (
 //	Ended          closed
 //	NotStarted     before the start
 //	Ended          at the end or after
+//	Held           the server is not the one the activity was opened on: its stock is not proven
 //	AlreadyBought  the units the buyer holds and the quantity exceed the limit per user
 //	SoldOut        no unit left
 //	TooFew         fewer units left than asked for

@@ -16,7 +16,7 @@ local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 
 -- What is true for the whole batch: shut is 0 or the outcome of everything new.
-local activity = redis.pcall('HMGET', KEYS[1], 'id', 'epoch', 'state', 'start', 'end', 'total', 'limit')
+local activity = redis.pcall('HMGET', KEYS[1], 'id', 'epoch', 'state', 'start', 'end', 'total', 'limit', 'run')
 local units = redis.call('MGET', KEYS[2], KEYS[3], KEYS[4])
 local outbox = redis.pcall('HLEN', KEYS[6])
 local records = redis.pcall('HMGET', KEYS[5], unpack(ARGV, 2, n + 1))
@@ -45,6 +45,10 @@ else
     shut = -2
   elseif now >= ends then
     shut = -3
+  elseif (activity[8] or '') ~= runid() then
+    -- This server is not the one that the stock was proven on: it has restarted
+    -- or taken over, and may have forgotten the last second.
+    shut = -8
   end
 end
 if records.err then

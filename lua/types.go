@@ -27,7 +27,7 @@ type Activity struct {
 	// another epoch is refused.
 	Epoch int64
 	// RunID is the run id of the Redis server it was opened under; empty if the
-	// server does not tell.
+	// server does not tell, and until it is opened.
 	RunID string
 }
 
@@ -41,9 +41,18 @@ type Snapshot struct {
 	// Reserve answers Held then.
 	Available, Frozen, Sold int64
 	Damaged                 bool
+	// ServerRun is the run id of the server that answered; empty if it does not
+	// tell.
+	ServerRun string
 	// Outbox is the number of orders not confirmed by the broker, Users of buyers.
 	Outbox, Users int64
 }
+
+// Proven says that the stock can be believed: nothing is damaged, and the server
+// is the one the activity was opened on. Another one, restarted or promoted, may
+// have forgotten the last reservations; it sells nothing until a backend has
+// proven the stock and opened the activity again.
+func (s Snapshot) Proven() bool { return !s.Damaged && s.RunID == s.ServerRun }
 
 // Request is one request to buy, checked by the caller: a valid order id, user
 // id and quantity.
