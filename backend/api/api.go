@@ -39,7 +39,7 @@ func New(d Deps) http.Handler {
 	guard := newGuard(d.Token)
 	describe(d, mux)
 	outer := http.NewServeMux()
-	outer.Handle("/api/", guard.only(limitBody(mux)))
+	outer.Handle("/api/", guard.only(limitTime(mux)))
 	outer.Handle("GET /metrics", guard.only(promhttp.HandlerFor(d.Registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError,
 		Timeout:       callTimeout,
@@ -69,7 +69,7 @@ func describe(d Deps, mux *http.ServeMux) {
 	register(api, http.MethodGet, "/api/activities", "list-activities", "All activities, with their counters in Redis", h.list)
 	huma.Register(api, huma.Operation{
 		OperationID: "create-activity", Method: http.MethodPost, Path: "/api/activities", DefaultStatus: http.StatusCreated,
-		Summary: "Create an activity; preheat and open it to sell", Errors: problems,
+		Summary: "Create an activity; preheat and open it to sell", Errors: problems, MaxBodyBytes: maxBody,
 	}, h.create)
 	register(api, http.MethodGet, "/api/activities/{product_id}", "show-activity", "The activity a product sells through", h.show)
 	register(api, http.MethodGet, "/api/activities/{product_id}/audit", "audit-activity", "Compare Redis, queue and SQL", h.audit)
@@ -86,10 +86,11 @@ func register[I, O any](api huma.API, method, path, id, summary string, handler 
 	huma.Register(api, huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Errors: problems}, handler)
 }
 
-func limitBody(next http.Handler) http.Handler {
-	const bytes = 64 << 10
+// maxBody bounds the body of a request, in bytes.
+const maxBody = 64 << 10
+
+func limitTime(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, bytes)
 		ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
