@@ -20,7 +20,7 @@ const (
 
 const (
 	// startWithin bounds the start, servers that are not embedded included.
-	startWithin = 30 * time.Second
+	startWithin = 20 * time.Second
 	// stopWithin bounds the end.
 	stopWithin = 20 * time.Second
 )

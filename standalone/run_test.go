@@ -203,6 +203,10 @@ func TestFailedStart(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	free := gone.Addr()
+	require.NoError(t, gone.Close())
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for name, tc := range map[string]struct {
@@ -212,6 +216,8 @@ func TestFailedStart(t *testing.T) {
 		"shop's port taken":    {[]string{"--listen", taken.Addr().String()}, "--listen " + taken.Addr().String() + " is taken by another program"},
 		"console's port taken": {[]string{"--console", taken.Addr().String()}, "--console " + taken.Addr().String() + " is taken"},
 		"redis URL":            {[]string{"--redis", "http://u:secret@127.0.0.1"}, "--redis: the Redis URL"},
+		"no Redis":             {[]string{"--redis", "redis://u:secret@" + free.String()}, "--redis redis://" + free.String() + " does not answer"},
+		"no database":          {[]string{"--database", "mysql://u:secret@" + free.String() + "/x"}, "--database cannot be prepared"},
 		"rabbitmq URL":         {[]string{"--rabbitmq", "http://u:secret@127.0.0.1"}, "--rabbitmq: queue address has scheme"},
 		"database URL":         {[]string{"--database", "http://u:secret@127.0.0.1"}, "--database: "},
 		"data is a file":       {[]string{"--data", file}, "--data " + file + " cannot be used"},

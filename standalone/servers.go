@@ -31,7 +31,7 @@ func (w *works) openServers(ctx context.Context, s settings) (err error) {
 		return fmt.Errorf("making a temporary folder: %w", err)
 	}
 	w.onStop("the temporary folder", func(context.Context) error { return os.RemoveAll(w.folder) })
-	if err := w.openRedis(s); err != nil {
+	if err := w.openRedis(ctx, s); err != nil {
 		return err
 	}
 	if err := w.openBroker(s); err != nil {
@@ -40,7 +40,7 @@ func (w *works) openServers(ctx context.Context, s settings) (err error) {
 	return w.openStore(ctx, s)
 }
 
-func (w *works) openRedis(s settings) (err error) {
+func (w *works) openRedis(ctx context.Context, s settings) (err error) {
 	w.redisURL = s.redis
 	if s.redis == "" {
 		// Over a socket and not in memory, so that the edge uses the same client
@@ -61,8 +61,14 @@ func (w *works) openRedis(s settings) (err error) {
 		return fmt.Errorf("--redis: %w", err)
 	}
 	w.onStop("the Redis client", func(context.Context) error { return w.redis.Close() })
+	if err := w.redis.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("--redis %s does not answer: %w; %s", part(s.redis, "(embedded)"), err, wayOut)
+	}
 	return nil
 }
+
+// wayOut is what helps when a server is away.
+const wayOut = "start it, correct the flag, or leave the flag out for the embedded one"
 
 func (w *works) openBroker(s settings) (err error) {
 	w.brokerURL = s.rabbitmq
@@ -95,7 +101,7 @@ func (w *works) openStore(ctx context.Context, s settings) (err error) {
 	}
 	w.onStop("the database", func(context.Context) error { return w.store.Close() })
 	if _, err := w.store.Migrate(ctx); err != nil {
-		return fmt.Errorf("--database: %w", err)
+		return fmt.Errorf("--database cannot be prepared: %w; %s", err, wayOut)
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/seckill-edge/seckill/backend"
@@ -90,8 +92,9 @@ func (w *works) startBackend(ctx context.Context) (*backend.Backend, error) {
 		return nil, fmt.Errorf("starting the backend: %w", err)
 	}
 	return b, until(ctx, func() error {
-		for name, reason := range b.NotReady(ctx) {
-			return fmt.Errorf("%s is not ready: %w", flagOf[name], reason)
+		missing := b.NotReady(ctx)
+		for _, name := range slices.Sorted(maps.Keys(missing)) {
+			return fmt.Errorf("%s is not ready: %w; %s", flagOf[name], missing[name], wayOut)
 		}
 		return nil
 	})
@@ -99,10 +102,10 @@ func (w *works) startBackend(ctx context.Context) (*backend.Backend, error) {
 
 // flagOf says which flag leads to what the backend finds missing.
 var flagOf = map[string]string{
-	"redis":    "Redis (--redis)",
-	"database": "the database (--database)",
-	"queue":    "the queue (--rabbitmq)",
-	"consumer": "the consumer (--rabbitmq)",
+	"redis":    "--redis",
+	"database": "--database",
+	"queue":    "--rabbitmq",
+	"consumer": "--rabbitmq",
 }
 
 func (w *works) startEdge(ctx context.Context, s settings) error {
