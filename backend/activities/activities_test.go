@@ -268,4 +268,3 @@ func snapshotOf(t *testing.T, s *Service) lua.Snapshot {
 	require.True(t, there)
 	return snapshot
 }
-

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -134,7 +135,7 @@ func newAudit(a *app) *cobra.Command {
 func (a *app) withService(ctx context.Context, do func(context.Context, *activities.Service) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, commandWithin)
 	defer cancel()
-	log, err := a.log()
+	log, err := a.log(slog.LevelWarn)
 	if err != nil {
 		return err
 	}

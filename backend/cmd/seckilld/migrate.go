@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,7 +30,7 @@ func newMigrate(a *app) *cobra.Command {
 func (a *app) migrate(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, migrateWithin)
 	defer cancel()
-	log, err := a.log()
+	log, err := a.log(slog.LevelWarn)
 	if err != nil {
 		return err
 	}

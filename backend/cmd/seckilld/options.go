@@ -70,12 +70,14 @@ func (a *app) address(option, flag, variable, otherwise string) (string, error) 
 	return otherwise, nil
 }
 
-func (a *app) log() (*slog.Logger, error) {
+// log is the log of a command, from level on.
+func (a *app) log(level slog.Level) (*slog.Logger, error) {
+	o := &slog.HandlerOptions{Level: level}
 	switch a.options.logFormat {
 	case "text":
-		return slog.New(slog.NewTextHandler(a.stderr, nil)), nil
+		return slog.New(slog.NewTextHandler(a.stderr, o)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(a.stderr, nil)), nil
+		return slog.New(slog.NewJSONHandler(a.stderr, o)), nil
 	}
 	return nil, fmt.Errorf("%w: --log-format %q: must be text or json", errUsage, a.options.logFormat)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,7 @@ machine only. SIGINT or SIGTERM ends it cleanly, a second one at once.`,
 }
 
 func (a *app) serve(ctx context.Context, listen string, migrate bool) (err error) {
-	log, err := a.log()
+	log, err := a.log(slog.LevelInfo)
 	if err != nil {
 		return err
 	}
