@@ -29,19 +29,22 @@ func (g *group) call(batch []*ticket) (lua.Batch, error) {
 	epoch := g.sale.view.Load().Epoch
 	deadline := gate.deps.Now().Add(gate.cfg.ResolveWithin / 2)
 	renewed, unknown := false, false
+	// The first try goes through the breaker and may trip it. Later ones go beside
+	// it: they finish what may have been begun.
+	reply, err := g.sale.breaker.reserve(func() (lua.Batch, error) { return g.callOnce(epoch, requests) })
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		reply, err := g.callOnce(epoch, requests)
 		if err == nil {
 			if !renewed && reply.State == lua.Open && reply.Epoch != epoch {
 				// The activity was held and opened again since the last look; these
 				// clicks came under the new epoch.
 				renewed, epoch = true, reply.Epoch
 				g.sale.lookNow()
+				reply, err = g.callOnce(epoch, requests)
 				continue
 			}
 			return reply, nil
 		}
-		g.sale.shutDown(err)
+		g.sale.lookNow()
 		unknown = unknown || !notSent(err)
 		if !unknown {
 			return lua.Batch{}, errors.Join(errNotExecuted, err)
@@ -49,6 +52,7 @@ func (g *group) call(batch []*ticket) (lua.Batch, error) {
 		if gate.deps.Now().After(deadline) || !gate.sleep(wait) {
 			return lua.Batch{}, err
 		}
+		reply, err = g.callOnce(epoch, requests)
 	}
 }
 
@@ -67,8 +71,8 @@ func (g *group) callOnce(epoch int64, requests []lua.Request) (lua.Batch, error)
 	return reply, err
 }
 
-// notSent says whether err proves that Redis has run nothing: it could not be
-// dialled, no connection was free, or it answered with an error (LOADING,
+// notSent says whether err proves that Redis has run nothing: the breaker was
+// open, it could not be dialled, no connection was free, or it answered with an error (LOADING,
 // READONLY, OOM …; the scripts check first and write last).
 func notSent(err error) bool {
 	var op *net.OpError
@@ -76,7 +80,7 @@ func notSent(err error) bool {
 		return true
 	}
 	var reply redis.Error
-	return errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &reply)
+	return errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &reply) || breakerOpen(err)
 }
 
 // sleep waits for d; it returns false at once when the gate stops.

@@ -123,7 +123,65 @@ func TestRedisKilledTheEntranceClosesAndReopens(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnavailable)
 
 	require.NoError(t, server.Restart(t.Context()))
+	require.Eventually(t, func() bool { return !b.sales.all()[0].closed() }, 10*time.Second, 5*time.Millisecond)
+	require.Equal(t, lua.Held, b.click(t, "d").Outcome, "a server that has restarted sells nothing until its stock is proven")
+	for _, state := range []lua.ActivityState{lua.OnHold, lua.Open} { // as the backend does, when it has proven it
+		_, _, err := lua.SetState(t.Context(), b.redis, product, "double-11", state)
+		require.NoError(t, err)
+	}
 	require.Eventually(t, func() bool { return b.click(t, "d").Outcome == lua.Reserved }, 10*time.Second, 20*time.Millisecond)
+}
+
+// Redis forgets everything in mid-sale: nobody is told that there was no such
+// product, and the entrance opens when the activity is back.
+func TestRedisFlushedTheEntranceIsHeld(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		b.preheat(t, 10)
+		require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
+		require.NoError(t, b.redis.FlushAll(t.Context()).Err())
+		for range 20 {
+			require.Equal(t, lua.Held, b.click(t, "b").Outcome)
+		}
+		require.Eventually(t, func() bool { return b.sales.all()[0].gone.Load() }, 10*time.Second, time.Millisecond)
+		require.Equal(t, lua.Held, b.click(t, "b").Outcome)
+		view, outcome := b.View(t.Context(), product)
+		require.Equal(t, lua.Reserved, outcome)
+		require.False(t, view.Fresh)
+		b.preheat(t, 5)
+		require.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved }, 10*time.Second, 10*time.Millisecond)
+	})
+}
+
+// The backend that proves a stock asks the edges what they carry.
+func TestTheEdgeSaysWhatItCarries(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		publisher := &flakyPublisher{}
+		publisher.broken.Store(true)
+		b := setup(t, url, func(_ *Config, d *Deps) {
+			publisher.Publisher = d.Publisher
+			d.Publisher = publisher
+		})
+		a := b.preheat(t, 10)
+		word := func(epoch, carried int64) func() bool {
+			return func() bool {
+				edges, err := lua.Presence(t.Context(), b.redis, product)
+				require.NoError(t, err)
+				return len(edges) == 1 && edges[0].ID == b.id && edges[0].Epoch == epoch && edges[0].Carried == carried
+			}
+		}
+		require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
+		require.Equal(t, lua.Reserved, b.click(t, "b").Outcome)
+		require.Eventually(t, word(1, 2), 10*time.Second, 5*time.Millisecond)
+		epoch, _, err := lua.SetState(t.Context(), b.redis, product, a.ID, lua.OnHold)
+		require.NoError(t, err)
+		publisher.broken.Store(false)
+		require.Eventually(t, word(epoch, 0), 10*time.Second, 5*time.Millisecond)
+		b.Close(t.Context())
+		edges, err := lua.Presence(t.Context(), b.redis, product)
+		require.NoError(t, err)
+		require.Empty(t, edges)
+	})
 }
 
 func TestRedisSlowTheBuyerIsQueuedAndLearnsTheOutcome(t *testing.T) {
@@ -228,7 +286,7 @@ func TestALostReplyTakesNoSecondUnit(t *testing.T) {
 	b.preheat(t, 100)
 	require.Equal(t, lua.Reserved, b.click(t, "warm-up").Outcome)
 	for i := range 10 {
-		require.Eventually(t, func() bool { return !b.sales.all()[0].shut.Load() }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return !b.sales.all()[0].closed() }, 10*time.Second, time.Millisecond)
 		proxy.eat.Store(true)
 		d := b.click(t, "buyer-"+string(rune('a'+i)))
 		require.Equal(t, lua.Reserved, d.Outcome)

@@ -31,26 +31,30 @@ type forwarder struct {
 	flying sync.WaitGroup
 
 	mu      sync.Mutex
-	waiting map[activityKey][]order.Order
+	waiting map[origin][]order.Order
 	closed  bool
 }
 
-type activityKey struct{ product, activity string }
+// origin is what the orders of one message have in common.
+type origin struct {
+	sale     *sale
+	activity string
+}
 
 func newForwarder(g *Gate) *forwarder {
 	f := &forwarder{
 		gate: g, outbox: newCleaner(g),
 		wake: make(chan struct{}, 1), flush: make(chan struct{}), done: make(chan struct{}),
 		slots:   make(chan struct{}, window),
-		waiting: make(map[activityKey][]order.Order),
+		waiting: make(map[origin][]order.Order),
 	}
 	g.start(f.pump)
 	return f
 }
 
-// add takes over orders of one activity that Redis has just granted. It never
-// waits: what exceeds the buffer stays in the outbox.
-func (f *forwarder) add(orders []order.Order) {
+// add takes over orders of one activity that Redis has just granted to s. It
+// never waits: what exceeds the buffer stays in the outbox.
+func (f *forwarder) add(s *sale, orders []order.Order) {
 	n := int64(len(orders))
 	f.mu.Lock()
 	if f.closed || f.gate.stats.carried.Load()+n > int64(f.gate.cfg.Buffer) {
@@ -59,7 +63,8 @@ func (f *forwarder) add(orders []order.Order) {
 		return
 	}
 	f.gate.stats.carried.Add(n)
-	key := activityKey{orders[0].ProductID, orders[0].ActivityID}
+	s.carried.Add(n)
+	key := origin{s, orders[0].ActivityID}
 	f.waiting[key] = append(f.waiting[key], orders...)
 	f.mu.Unlock()
 	select {
@@ -94,24 +99,27 @@ func (f *forwarder) pump() {
 func (f *forwarder) sendAll() {
 	f.mu.Lock()
 	waiting := f.waiting
-	f.waiting = make(map[activityKey][]order.Order, len(waiting))
+	f.waiting = make(map[origin][]order.Order, len(waiting))
 	f.mu.Unlock()
-	for _, orders := range waiting {
+	for from, orders := range waiting {
 		for len(orders) > 0 {
 			n := min(len(orders), f.gate.cfg.OrdersPerMessage)
 			message := orders[:n]
 			orders = orders[n:]
 			f.slots <- struct{}{} // freed by send, which ends with the gate
-			f.flying.Go(func() { f.send(message); <-f.slots })
+			f.flying.Go(func() { f.send(from.sale, message); <-f.slots })
 		}
 	}
 }
 
 // send publishes one message until the broker confirms it, or leaves its orders
 // in the outbox.
-func (f *forwarder) send(orders []order.Order) {
+func (f *forwarder) send(s *sale, orders []order.Order) {
 	g, n := f.gate, len(orders)
-	defer g.stats.carried.Add(-int64(n))
+	defer func() {
+		g.stats.carried.Add(-int64(n))
+		s.carried.Add(-int64(n))
+	}()
 	size := 0
 	for i := range orders {
 		size += order.IDLength + len(orders[i].UserID) + 24

@@ -69,8 +69,8 @@ type Limited struct {
 // View is an activity as this edge sees it; Now is an estimate of Redis's clock.
 type View struct {
 	lua.Snapshot
-	// Fresh says that Redis has confirmed it within the last seconds. A view
-	// that is not fresh sells nothing.
+	// Fresh says that Redis has confirmed it within the last seconds and its
+	// stock is proven. A view that is not fresh sells nothing.
 	Fresh bool
 }
 
@@ -85,6 +85,7 @@ type Fate struct {
 
 // Gate decides on clicks. It is safe for concurrent use.
 type Gate struct {
+	id      string // names this gate among the edges
 	cfg     Config
 	deps    Deps
 	limiter *limit.Limiter // nil: no limit
@@ -107,7 +108,11 @@ func New(cfg Config, deps Deps) (*Gate, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	g := &Gate{cfg: cfg, deps: deps, stats: newCounters(), late: newLateOrders(2 * cfg.ResolveWithin)}
+	id, err := order.NewID(deps.Now(), deps.Random)
+	if err != nil {
+		return nil, fmt.Errorf("naming this edge: %w", err)
+	}
+	g := &Gate{id: id, cfg: cfg, deps: deps, stats: newCounters(), late: newLateOrders(2 * cfg.ResolveWithin)}
 	if cfg.Rate > 0 {
 		g.limiter = limit.New(cfg.Rate, cfg.Burst, maxAddresses)
 	}
@@ -160,10 +165,14 @@ func (g *Gate) Ready(ctx context.Context) error {
 // publishes it. The Redis client and the publisher stay open: they are the
 // caller's.
 func (g *Gate) Close(ctx context.Context) {
-	for _, s := range g.sales.close() {
+	sales := g.sales.close()
+	for _, s := range sales {
 		s.group.drain(ctx)
 	}
 	g.publish.drain(ctx)
+	for _, s := range sales {
+		s.leave(ctx)
+	}
 	g.stop()
 	g.workers.Wait()
 }

@@ -67,6 +67,8 @@ func (g *group) work(i int) {
 			if batch == nil {
 				break
 			}
+			n := int64(len(batch))
+			g.sale.carried.Add(n)
 			reply, err := g.call(batch)
 			g.land(i)
 			if err != nil {
@@ -74,6 +76,7 @@ func (g *group) work(i int) {
 			} else {
 				g.answer(batch, reply)
 			}
+			g.sale.carried.Add(-n)
 		}
 	}
 }
@@ -113,6 +116,9 @@ func (g *group) answer(batch []*ticket, reply lua.Batch) {
 	orders := make([]order.Order, 0, len(batch))
 	for i, t := range batch {
 		r, request := reply.Results[i], t.request // the ticket may be reused once it is answered
+		if r.Outcome == lua.NoProduct {
+			r.Outcome = lua.Held // this edge knows better: Redis has lost it
+		}
 		if r.Outcome == lua.Reserved {
 			orders = append(orders, order.Order{
 				ID: request.OrderID, ActivityID: reply.ActivityID, ProductID: g.sale.product,
@@ -124,7 +130,7 @@ func (g *group) answer(batch []*ticket, reply lua.Batch) {
 		}
 	}
 	if len(orders) > 0 {
-		g.sale.gate.publish.add(orders)
+		g.sale.gate.publish.add(g.sale, orders)
 	}
 }
 

@@ -90,7 +90,7 @@ func (g *Gate) Views() []View {
 
 func (s *sale) current(now time.Time) View {
 	v := s.view.Load()
-	view := View{Snapshot: v.Snapshot, Fresh: !s.shut.Load() && now.Sub(v.seen) <= freshFor}
+	view := View{Snapshot: v.Snapshot, Fresh: !s.closed() && now.Sub(v.seen) <= freshFor && v.Proven()}
 	view.Now = v.serverNow(now)
 	if s.soldOut.Load() {
 		view.Available = 0

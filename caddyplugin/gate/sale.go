@@ -27,14 +27,18 @@ type sale struct {
 	gate    *Gate
 	product string
 	group   *group
+	breaker *breaker
 	view    atomic.Pointer[localView]
 	// soldOut is set by the reply of a reservation at once, and by each look;
 	// soldOutAt is the time of that reply in ms, by Redis's clock: an older look
 	// that comes in later must not unsay it.
 	soldOut   atomic.Bool
 	soldOutAt atomic.Int64
-	// shut is set when Redis failed; only a look that succeeds clears it.
-	shut atomic.Bool
+	// gone says that Redis has lost the activity in mid-sale.
+	gone atomic.Bool
+	// carried is the orders this edge is reserving, or has reserved and the broker
+	// has not confirmed. It is what the edge tells the backend, see lua.Present.
+	carried atomic.Int64
 	// nudge asks for a look now.
 	nudge chan struct{}
 }
@@ -48,8 +52,13 @@ type localView struct {
 // serverNow estimates Redis's clock.
 func (v *localView) serverNow(now time.Time) time.Time { return v.Now.Add(now.Sub(v.seen)) }
 
+// over says that the activity sells nothing any more, whatever becomes of Redis.
+func (v *localView) over(now time.Time) bool {
+	return v.State == lua.Closed || v.serverNow(now).Sub(v.End) > clockSlack
+}
+
 func newSale(g *Gate, product string, snapshot lua.Snapshot, now time.Time) *sale {
-	s := &sale{gate: g, product: product, nudge: make(chan struct{}, 1)}
+	s := &sale{gate: g, product: product, breaker: newBreaker(product, g.deps.Log), nudge: make(chan struct{}, 1)}
 	s.see(snapshot, now)
 	s.group = newGroup(s)
 	g.start(s.watch)
@@ -68,9 +77,10 @@ func (s *sale) sellOut(at time.Time) {
 	s.soldOut.Store(true)
 }
 
-// watch renews the view until the gate closes or the activity is gone.
+// watch renews the view until the gate closes, or an activity that is over is
+// gone.
 func (s *sale) watch() {
-	timer := time.NewTimer(jitter(lookEvery))
+	timer := time.NewTimer(0) // the first look tells the backend that this edge is there
 	defer timer.Stop()
 	for {
 		select {
@@ -79,47 +89,60 @@ func (s *sale) watch() {
 		case <-timer.C:
 		case <-s.nudge:
 		}
-		if !s.look() {
+		s.look()
+		v := s.view.Load()
+		if s.gone.Load() && v.over(s.gate.deps.Now()) {
 			s.gate.sales.forget(s.product)
 			s.group.drain(s.gate.ctx)
 			return
 		}
 		next := lookEvery
-		if v := s.view.Load(); s.shut.Load() || v.State != lua.Open {
+		if s.closed() || v.State != lua.Open || !v.Proven() {
 			next = lookShut
 		}
 		timer.Reset(jitter(next))
 	}
 }
 
-// look asks Redis once. It returns false if the activity is gone.
-func (s *sale) look() bool {
+// look asks Redis once and tells what this edge carries.
+func (s *sale) look() {
 	ctx, cancel := context.WithTimeout(s.gate.ctx, callTimeout)
 	defer cancel()
-	snapshot, found, err := lua.Audit(ctx, s.gate.deps.Redis, s.product)
+	var snapshot lua.Snapshot
+	var found bool
+	err := s.breaker.look(func() (err error) {
+		snapshot, found, err = lua.Audit(ctx, s.gate.deps.Redis, s.product)
+		return err
+	})
 	if err != nil {
-		if s.gate.ctx.Err() == nil {
-			s.shutDown(err)
-		}
-		return true
+		return // the breaker has said so
 	}
 	if !found {
-		return false
+		if s.gone.CompareAndSwap(false, true) && !s.view.Load().over(s.gate.deps.Now()) {
+			s.gate.deps.Log.Error("Redis has lost the activity; the entrance is closed until a backend has rebuilt it", "product", s.product)
+		}
+		return
 	}
 	s.see(snapshot, s.gate.deps.Now())
-	if s.shut.CompareAndSwap(true, false) {
-		s.gate.deps.Log.Info("Redis answers again, the entrance is open", "product", s.product)
+	s.gone.Store(false)
+	// What was reserved under this epoch or an older one is in carried by now: it
+	// is counted before the call and taken off after the confirm.
+	word := lua.Edge{ID: s.gate.id, Epoch: snapshot.Epoch, Carried: s.carried.Load(), At: snapshot.Now}
+	if err := lua.Present(ctx, s.gate.deps.Redis, s.product, word); err != nil {
+		s.gate.deps.Log.Debug("the backend does not hear of this edge", "product", s.product, "error", err)
 	}
-	return true
 }
 
-// shutDown closes the entrance until a look succeeds.
-func (s *sale) shutDown(err error) {
-	if s.shut.CompareAndSwap(false, true) {
-		s.gate.deps.Log.Error("Redis does not answer, the entrance is closed; asking again until it does",
-			"product", s.product, "error", err)
+// leave takes the edge's word back when it carries nothing any more.
+func (s *sale) leave(ctx context.Context) {
+	if s.carried.Load() > 0 {
+		return
 	}
-	s.lookNow()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := lua.Absent(ctx, s.gate.deps.Redis, s.product, s.gate.id); err != nil {
+		s.gate.deps.Log.Debug("the backend does not hear that this edge has left", "product", s.product, "error", err)
+	}
 }
 
 // lookNow asks watch for a look without waiting for it.
@@ -130,22 +153,23 @@ func (s *sale) lookNow() {
 	}
 }
 
+// closed says that Redis cannot be asked or has lost the activity.
+func (s *sale) closed() bool { return s.breaker.shut.Load() || s.gone.Load() }
+
 // refusal says from memory whether a click is certainly in vain: sold out,
 // closed, too early, too late, Redis away. Reserved means: ask Redis.
 func (s *sale) refusal(now time.Time, quantity int) (lua.Outcome, time.Duration) {
 	v := s.view.Load()
-	if s.shut.Load() || now.Sub(v.seen) > freshFor {
+	if s.closed() || now.Sub(v.seen) > freshFor || v.Damaged {
 		return lua.Held, time.Second
 	}
-	if v.Damaged || v.State == lua.OnHold {
-		return lua.Held, time.Second
-	}
-	server := v.serverNow(now)
-	switch {
-	case v.State == lua.Closed || server.Sub(v.End) > clockSlack:
+	switch server := v.serverNow(now); {
+	case v.over(now):
 		return lua.Ended, 0
 	case v.Start.Sub(server) > clockSlack:
 		return lua.NotStarted, v.Start.Sub(server)
+	case v.State != lua.Open || !v.Proven():
+		return lua.Held, time.Second
 	case quantity > v.Limit:
 		return lua.BadArguments, 0
 	case s.soldOut.Load():
