@@ -205,18 +205,48 @@ func testRunID(t *testing.T) {
 	old := runid()
 	require.Len(t, old, 40)
 	require.Equal(t, old, audit(t, c).RunID)
+	require.True(t, audit(t, c).Proven())
+	id := ids(0)
+	first := Request{id.next(), "u1", 1}
+	require.Equal(t, []Outcome{Reserved}, outcomes(reserve(t, c, first)))
 	require.NoError(t, r.Kill())
 	require.NoError(t, r.Restart(ctx))
 	// The first call may meet a connection of the old life.
 	require.Eventually(t, func() bool { return c.Ping(ctx).Err() == nil }, 5*time.Second, 10*time.Millisecond)
 	require.NotEqual(t, old, runid())
-	require.Equal(t, old, audit(t, c).RunID, "data is back, and belongs to the old life")
+	s := audit(t, c)
+	require.Equal(t, old, s.RunID, "data is back, and belongs to the old life")
+	require.Equal(t, runid(), s.ServerRun)
+	require.False(t, s.Proven())
+	require.Equal(t, []Outcome{Reserved, Held}, outcomes(reserve(t, c, first, Request{id.next(), "u2", 1})),
+		"what is known is repeated, nothing new is sold before the stock is proven")
 	_, _, err := SetState(ctx, c, product, "a-1", OnHold)
 	require.NoError(t, err)
 	require.Equal(t, old, audit(t, c).RunID)
 	_, _, err = SetState(ctx, c, product, "a-1", Open)
 	require.NoError(t, err)
-	require.Equal(t, runid(), audit(t, c).RunID)
+	require.True(t, audit(t, c).Proven())
+	b, err := Reserve(ctx, c, product, audit(t, c).Epoch, []Request{{id.next(), "u2", 1}})
+	require.NoError(t, err)
+	require.Equal(t, []Outcome{Reserved}, outcomes(b.Results))
+}
+
+func TestPresence(t *testing.T) {
+	onEach(t, func(t *testing.T, c redis.UniversalClient) {
+		at := time.UnixMilli(1_794_000_000_000)
+		words := []Edge{{ID: "a", Epoch: 3, Carried: 7, At: at}, {ID: "b", Epoch: 4, At: at}}
+		for _, e := range words {
+			require.NoError(t, Present(t.Context(), c, product, e))
+		}
+		got, err := Presence(t.Context(), c, product)
+		require.NoError(t, err)
+		require.ElementsMatch(t, words, got)
+		require.NoError(t, Absent(t.Context(), c, product, "a"))
+		require.NoError(t, c.HSet(t.Context(), KeysOf(product).Edges, "b", "nonsense").Err())
+		got, err = Presence(t.Context(), c, product)
+		require.NoError(t, err)
+		require.Equal(t, []Edge{{ID: "b", At: time.UnixMilli(0)}}, got)
+	})
 }
 
 // testBatchEqualsSingles asks one server for the same in batches and another one
