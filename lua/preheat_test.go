@@ -18,7 +18,8 @@ func TestPreheat(t *testing.T) {
 		s := audit(t, c)
 		require.NotZero(t, s.Now)
 		a.State, a.Epoch, a.RunID = Open, 1, s.RunID
-		require.Equal(t, Snapshot{Activity: a, Now: s.Now, Available: 10}, s)
+		require.Equal(t, Snapshot{Activity: a, Now: s.Now, Available: 10, ServerRun: s.RunID}, s)
+		server := s.ServerRun
 
 		var id ids
 		one := id.next()
@@ -56,7 +57,7 @@ func TestPreheat(t *testing.T) {
 		load(t, c, next)
 		s = audit(t, c)
 		next.Epoch = 4
-		require.Equal(t, Snapshot{Activity: next, Now: s.Now, Available: 7}, s, "held: no run id yet")
+		require.Equal(t, Snapshot{Activity: next, Now: s.Now, Available: 7, ServerRun: server}, s, "held: no run id yet")
 	})
 }
 
