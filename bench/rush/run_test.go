@@ -197,7 +197,7 @@ func TestInterruptReportsWhatWasDone(t *testing.T) {
 		return false
 	}
 	var out, errs bytes.Buffer
-	code := run(ctx, []string{"--url", url, "--product", "1001", "--console", url}, &out, &errs)
+	code := run(ctx, []string{"--url", url, "--product", "1001", "--console", url, "--concurrency", "1"}, &out, &errs)
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, out.String(), "interrupted")
 	require.Contains(t, out.String(), "queued")
