@@ -41,6 +41,7 @@ func run(ctx context.Context, file string, onlyPrint bool) error {
 		return fmt.Errorf("making the output folder: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "xcaddy"}, m.args()...)...)
+	cmd.Env = append(os.Environ(), m.env()...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("xcaddy: %w", err)

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -75,5 +77,24 @@ func (m manifest) args() []string {
 	return append(args, "--output", m.Output)
 }
 
+// env is what xcaddy needs in its environment: a module replaced by a folder is
+// not to be looked for on any network, where it may be unknown, forbidden or
+// another one. Without it the go command asks for each of its packages first.
+func (m manifest) env() []string {
+	var local, never []string
+	for _, r := range m.Replacements {
+		if strings.HasPrefix(r.New, ".") || filepath.IsAbs(r.New) {
+			local = append(local, r.Old)
+			never = append(never, r.Old+":off")
+		}
+	}
+	if local == nil {
+		return nil
+	}
+	return []string{"GONOPROXY=" + strings.Join(local, ","), "GOVCS=" + strings.Join(never, ",")}
+}
+
 // command is the line that does the same by hand.
-func (m manifest) command() string { return "go tool xcaddy " + strings.Join(m.args(), " ") }
+func (m manifest) command() string {
+	return strings.Join(slices.Concat(m.env(), []string{"go", "tool", "xcaddy"}, m.args()), " ")
+}

@@ -32,7 +32,7 @@ func TestOurManifest(t *testing.T) {
 	}
 	require.Equal(t, []replacement{{Old: ours, New: "."}}, m.Replacements)
 	require.FileExists(t, root+"go.mod")
-	require.Equal(t, "go tool xcaddy build "+m.CaddyVersion+" --with "+ours+"/caddyplugin --replace "+ours+"=. --output bin/caddy", m.command())
+	require.Equal(t, "GONOPROXY="+ours+" GOVCS="+ours+":off go tool xcaddy build "+m.CaddyVersion+" --with "+ours+"/caddyplugin --replace "+ours+"=. --output bin/caddy", m.command())
 }
 
 func TestManifestErrors(t *testing.T) {
@@ -55,6 +55,12 @@ func TestManifestErrors(t *testing.T) {
 	}
 	_, err := readManifest(filepath.Join(t.TempDir(), "none.toml"))
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestEnv(t *testing.T) {
+	m := manifest{Replacements: []replacement{{"a/b", "."}, {"c", "d v1.0.0"}, {"e", "/src/e"}}}
+	require.Equal(t, []string{"GONOPROXY=a/b,e", "GOVCS=a/b:off,e:off"}, m.env())
+	require.Empty(t, manifest{Replacements: []replacement{{"c", "d v1.0.0"}}}.env())
 }
 
 func TestArgs(t *testing.T) {
