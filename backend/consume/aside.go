@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seckill-edge/seckill/backend/metrics"
+	"github.com/seckill-edge/seckill/internal/killpoint"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
 	"github.com/seckill-edge/seckill/lua"
@@ -82,6 +83,7 @@ func (c *Consumer) bury(ctx context.Context, kind metrics.DeadKind, m queue.Mess
 	if err := c.publish(ctx, queue.Dead, m); err != nil {
 		return fmt.Errorf("sending %s to the dead letters: %w", kind, err)
 	}
+	killpoint.Here(killpoint.AfterBury)
 	c.Metrics.Dead(kind)
 	c.Log.Error("consume: dead letter", "kind", string(kind), "message", m.ID, "reason", reason)
 	return nil

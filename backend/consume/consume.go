@@ -25,6 +25,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/metrics"
 	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/internal/killpoint"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
 )
@@ -187,6 +188,7 @@ func (c *Consumer) handle(ctx context.Context, b *batch) {
 	if err != nil {
 		return // stopping
 	}
+	killpoint.Here(killpoint.AfterCommit)
 	b.failed(failed)
 	for _, m := range b.messages {
 		if err := c.sort(ctx, m); err != nil {
@@ -200,6 +202,7 @@ func (c *Consumer) handle(ctx context.Context, b *batch) {
 				"message", m.delivery.Message().ID, "error", err)
 		}
 	}
+	killpoint.Here(killpoint.AfterAck)
 	if err := c.Settler.Put(ctx, c.settlements(b, saved)); err != nil {
 		c.Log.Warn("consume: stored orders left to the repair pass", "orders", len(saved), "error", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seckill-edge/seckill/internal/killpoint"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
 	"github.com/seckill-edge/seckill/lua"
@@ -135,6 +136,7 @@ func (r *Relay) publish(ctx context.Context, s lua.Snapshot, orders []order.Orde
 	if err := r.Publisher.Publish(ctx, queue.Orders, message); err != nil {
 		return fmt.Errorf("publishing %d orders that were left behind: %w", len(orders), err)
 	}
+	killpoint.Here(killpoint.AfterRelay)
 	ids := make([]string, len(orders))
 	for i := range orders {
 		ids[i] = orders[i].ID

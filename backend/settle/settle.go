@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seckill-edge/seckill/backend/metrics"
+	"github.com/seckill-edge/seckill/internal/killpoint"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -176,6 +177,7 @@ func (s *Settler) call(ctx context.Context, p part) (done int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	killpoint.Here(killpoint.AfterSettle)
 	for i, m := range moved {
 		switch m {
 		case lua.Done:

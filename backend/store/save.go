@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/seckill-edge/seckill/internal/killpoint"
 	"github.com/seckill-edge/seckill/internal/order"
 )
 
@@ -54,6 +55,7 @@ func (s *Store) SaveOrders(ctx context.Context, orders []order.Order) ([]Saved, 
 	err := s.write(ctx, func(tx *gorm.DB) error {
 		var err error
 		saved, err = s.saveIn(tx, batch)
+		killpoint.Here(killpoint.BeforeCommit)
 		return err
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seckill-edge/seckill/internal/killpoint"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
 )
@@ -129,6 +130,7 @@ func (f *forwarder) send(s *sale, orders []order.Order) {
 		start := g.deps.Now()
 		err := g.deps.Publisher.Publish(g.ctx, queue.Orders, m)
 		if err == nil {
+			killpoint.Here(killpoint.AfterPublish)
 			g.stats.forwarded.Add(uint64(n))
 			g.stats.messageSize.observe(float64(n))
 			g.stats.publishSeconds.since(start, g.deps.Now())

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seckill-edge/seckill/internal/killpoint"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/lua"
 )
@@ -74,6 +75,7 @@ func (g *group) work(i int) {
 			if err != nil {
 				g.fail(batch, err)
 			} else {
+				killpoint.Here(killpoint.AfterReserve)
 				g.answer(batch, reply)
 			}
 			g.sale.carried.Add(-n)

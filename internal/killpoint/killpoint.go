@@ -1,0 +1,35 @@
+// Package killpoint lets a fault test kill a process of ours at a named line of
+// code: between a commit and its acknowledgement, between a confirm and what
+// follows it. A crash at such a place cannot be hit by killing from outside.
+//
+// Without the build tag killpoints, Here is an empty function that the compiler
+// removes. With it, the environment variable SECKILL_KILL_AT=name or name:nth
+// makes the process send itself SIGKILL when it comes to Here(name), the nth
+// time it does. Names are the constants below.
+package killpoint
+
+// The places.
+const (
+	// AfterReserve: Redis has granted a batch, no buyer has his answer and nothing
+	// was published. At the edge.
+	AfterReserve = "after-reserve"
+	// AfterPublish: the broker has confirmed a message, its orders are still in the
+	// outbox. At the edge.
+	AfterPublish = "after-publish"
+	// BeforeCommit: a batch is written, its transaction not committed.
+	BeforeCommit = "before-commit"
+	// AfterCommit: a batch is stored, its messages are not acknowledged.
+	AfterCommit = "after-commit"
+	// AfterAck: stored and acknowledged, Redis knows nothing of it.
+	AfterAck = "after-ack"
+	// AfterSettle: Redis knows, the settler does not know that it does.
+	AfterSettle = "after-settle"
+	// AfterBury: a dead letter is confirmed, its message not acknowledged and its
+	// unit not released.
+	AfterBury = "after-bury"
+	// AfterRelay: the relay's message is confirmed, its orders are in the outbox.
+	AfterRelay = "after-relay"
+)
+
+// Variable is the environment variable that chooses a place.
+const Variable = "SECKILL_KILL_AT"
