@@ -16,6 +16,9 @@ type Keys struct {
 	// Edges, hash: edge id → what that edge carries of this product (see
 	// Presence). No script touches it.
 	Edges string
+	// Fence, string: who proves the stock and where he stands (see NoteFence). No
+	// script touches it.
+	Fence string
 }
 
 // KeysOf makes the keys of a product. The id must be valid (order.ValidProduct).
@@ -29,6 +32,7 @@ func KeysOf(product string) Keys {
 		Users:    "seckill:users:" + tag,
 		Outbox:   "seckill:outbox:" + tag,
 		Edges:    "seckill:edges:" + tag,
+		Fence:    "seckill:fence:" + tag,
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
@@ -44,10 +43,7 @@ func Preheat(ctx context.Context, c redis.Scripter, a Activity) (Preheated, erro
 	if err := checkActivity(a); err != nil {
 		return Refused, fmt.Errorf("preheating activity %.80q of product %.80q: %w", a.ID, a.ProductID, err)
 	}
-	ms := func(n int64) string { return strconv.FormatInt(n, 10) }
-	cmd, err := run(ctx, c, preheatScript, a.ProductID, a.ID, a.Title,
-		ms(a.Start.UnixMilli()), ms(a.End.UnixMilli()), ms(a.Total), ms(int64(a.Limit)),
-		ms(a.PayWindow.Milliseconds()), string(a.State))
+	cmd, err := run(ctx, c, preheatScript, a.ProductID, append(activityArgs(a), string(a.State))...)
 	if err != nil {
 		return Refused, fmt.Errorf("preheating activity %s of product %s: %w", a.ID, a.ProductID, err)
 	}

@@ -63,5 +63,8 @@ func scripts() map[string]*redis.Script {
 		"release": releaseScript,
 		"state":   stateScript,
 		"audit":   auditScript,
+		"hold":    holdScript,
+		"rewrite": rewriteScript,
+		"prove":   proveScript,
 	}
 }

@@ -123,9 +123,19 @@ func everything(t *testing.T, c redis.UniversalClient) {
 	next := sale(5, 1)
 	next.ID = "a-2"
 	load(t, c, next)
+	epoch, made, err := Hold(ctx, c, next, "")
+	require.NoError(t, err)
+	require.False(t, made)
+	rewritten, err := Rewrite(ctx, c, product, "a-2", epoch, []Rewriting{{UserID: "u", To: FormatRecord(records[0])}, {UserID: "v"}})
+	require.NoError(t, err)
+	require.Equal(t, []bool{true, true}, rewritten)
+	was, err := ReadCounters(ctx, c, product)
+	require.NoError(t, err)
+	_, err = Prove(ctx, c, product, "a-2", epoch, Open, was, Units{Available: 4, Sold: 1})
+	require.NoError(t, err)
 	s := audit(t, c)
-	require.False(t, s.Damaged)
-	require.EqualValues(t, 3, s.Epoch)
+	require.True(t, s.Proven())
+	require.EqualValues(t, 5, s.Epoch)
 }
 
 // testOnlyDeclaredKeys runs everything as a user whom Redis lets touch the six

@@ -20,6 +20,8 @@ var (
 	ErrNoActivity    = errors.New("Redis has no activity of this product")
 	ErrOtherActivity = errors.New("Redis has another activity of this product")
 	ErrClosed        = errors.New("the activity is closed, which is final")
+	// ErrUnproven: Hold has shut it; Prove opens it.
+	ErrUnproven = errors.New("its stock is being proven")
 )
 
 // SetState opens, holds or closes an activity and returns its epoch. Every
@@ -56,6 +58,8 @@ func setState(ctx context.Context, c redis.Scripter, product, activityID string,
 		return 0, false, ErrOtherActivity
 	case -3:
 		return 0, false, ErrClosed
+	case -4:
+		return 0, false, ErrUnproven
 	case int64(Held):
 		return 0, false, ErrDamaged
 	}

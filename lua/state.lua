@@ -5,10 +5,11 @@
 -- KEYS  1 activity  2 stock  3 frozen  4 sold  5 users  6 outbox
 -- ARGV  1 activity id  2 new state: open, held or closed
 -- Returns {code, epoch}: 1 changed; 0 it was in that state; -1 no activity;
--- -2 another activity is there; -3 it is closed, which is final; -8 its hash is
--- damaged or of a wrong type. The epoch is 0 below 0.
+-- -2 another activity is there; -3 it is closed, which is final; -4 its stock is
+-- being proven, which opens it; -8 its hash is damaged or of a wrong type. The
+-- epoch is 0 below 0.
 
-local there = redis.pcall('HMGET', KEYS[1], 'id', 'state', 'epoch')
+local there = redis.pcall('HMGET', KEYS[1], 'id', 'state', 'epoch', 'run')
 if there.err then
   return {-8, 0}
 elseif not there[1] then
@@ -24,6 +25,8 @@ elseif state == ARGV[2] then
   return {0, epoch}
 elseif state == 'closed' then
   return {-3, 0}
+elseif ARGV[2] == 'open' and there[4] == 'unproven' then
+  return {-4, 0}
 end
 
 -- A full memory refuses only a script's first write, and never a HDEL: an

@@ -1,0 +1,70 @@
+package lua
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// backendsKey, hash: backend id → what it has in hand. It belongs to no product.
+const backendsKey = "seckill:backends"
+
+// Backend is one backend's word: the queue alone does not tell what a consumer
+// has taken from it and not stored yet.
+type Backend struct {
+	ID string
+	// InHand is the number of messages and orders it is working on.
+	InHand int64
+	// At is when it said so, by the server's clock.
+	At time.Time
+}
+
+// PresentBackend notes what a backend has in hand at this moment. inHand is asked
+// after the server's clock: what it counts is as young as At.
+func PresentBackend(ctx context.Context, c redis.Cmdable, id string, inHand func() int) error {
+	now, err := c.Time(ctx).Result()
+	if err == nil {
+		word := strconv.Itoa(inHand()) + ":" + strconv.FormatInt(now.UnixMilli(), 10)
+		err = c.HSet(ctx, backendsKey, id, word).Err()
+	}
+	if err != nil {
+		return fmt.Errorf("noting backend %s: %w", id, err)
+	}
+	return nil
+}
+
+// AbsentBackends takes back the words of backends that have ended.
+func AbsentBackends(ctx context.Context, c redis.Cmdable, ids ...string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := c.HDel(ctx, backendsKey, ids...).Err(); err != nil {
+		return fmt.Errorf("removing %d backends: %w", len(ids), err)
+	}
+	return nil
+}
+
+// Backends reads the words of all backends, those long gone among them; a word
+// that cannot be read counts as long gone.
+func Backends(ctx context.Context, c redis.Cmdable) ([]Backend, error) {
+	words, err := c.HGetAll(ctx, backendsKey).Result()
+	if err != nil {
+		return nil, fmt.Errorf("reading the backends: %w", err)
+	}
+	backends := make([]Backend, 0, len(words))
+	for id, word := range words {
+		b := Backend{ID: id, At: time.UnixMilli(0)}
+		inHand, at, _ := strings.Cut(word, ":")
+		n, ok1 := parseNumber(inHand, latest)
+		ms, ok2 := parseNumber(at, latest)
+		if ok1 && ok2 {
+			b.InHand, b.At = n, time.UnixMilli(ms)
+		}
+		backends = append(backends, b)
+	}
+	return backends, nil
+}

@@ -1,0 +1,67 @@
+package lua
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	//go:embed hold.lua
+	holdSource string
+	holdScript = redis.NewScript(recordSource + holdSource)
+)
+
+// Hold shuts an activity until its stock is proven (see Prove) and returns the
+// epoch under which that is done: above every epoch before. Whatever Redis has
+// lost or damaged of the activity itself is written again from a, whose State,
+// Epoch and RunID are not read; made says that Redis had nothing readable of it.
+//
+// An activity that is there already under another id is ErrOtherActivity, unless
+// its id is over: one that is over for good in SQL and makes room with all its
+// keys. A closed activity is ErrClosed.
+//
+// Calling it again shuts out whoever proves the stock under the epoch before.
+func Hold(ctx context.Context, c redis.Scripter, a Activity, over string) (epoch int64, made bool, err error) {
+	if epoch, made, err = hold(ctx, c, a, over); err != nil {
+		return 0, false, fmt.Errorf("holding activity %.80q of product %.80q: %w", a.ID, a.ProductID, err)
+	}
+	return epoch, made, nil
+}
+
+func hold(ctx context.Context, c redis.Scripter, a Activity, over string) (int64, bool, error) {
+	a.State = OnHold
+	if err := checkActivity(a); err != nil {
+		return 0, false, err
+	}
+	cmd, err := run(ctx, c, holdScript, a.ProductID, append(activityArgs(a), over)...)
+	if err != nil {
+		return 0, false, err
+	}
+	reply, err := cmd.Int64Slice()
+	if err != nil || len(reply) != 2 {
+		return 0, false, fmt.Errorf("%w: %v", ErrReply, cmd.Val())
+	}
+	switch reply[0] {
+	case 1, 2:
+		return reply[1], reply[0] == 2, nil
+	case -2:
+		return 0, false, ErrOtherActivity
+	case -3:
+		return 0, false, ErrClosed
+	}
+	return 0, false, fmt.Errorf("%w: %v", ErrReply, reply)
+}
+
+// activityArgs are id, title, start, end, total, limit and pay window, as the
+// scripts take them.
+func activityArgs(a Activity) []any {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return []any{
+		a.ID, a.Title, number(a.Start.UnixMilli()), number(a.End.UnixMilli()), number(a.Total),
+		number(int64(a.Limit)), number(a.PayWindow.Milliseconds()),
+	}
+}
