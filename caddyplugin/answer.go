@@ -25,7 +25,8 @@ func writeQueued(w http.ResponseWriter, prefix string, c gate.Click, d gate.Deci
 	location := prefix + "/" + c.ProductID + "/orders/" + d.OrderID
 	buffer := answers.Get().(*answer)
 	defer answers.Put(buffer)
-	b := append(buffer.b[:0], `{"code":0,"status":"queued","order_id":"`...)
+	b := buffer.b[:0]
+	b = append(b, `{"code":0,"status":"queued","order_id":"`...)
 	b = append(b, d.OrderID...)
 	b = append(b, `","product_id":"`...)
 	b = append(b, c.ProductID...)

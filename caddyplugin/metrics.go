@@ -34,36 +34,64 @@ var (
 	readyDesc   = describe("ready", "1 while Redis answers and the queue takes messages.")
 
 	metrics = []metric{
-		{describe("local_refusals_total", "Requests to buy that were refused without asking Redis."),
-			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Local) }},
-		{describe("limited_total", "Calls refused by the limit per address."),
-			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Limited) }},
-		{describe("limited_addresses", "Client addresses told apart by the limit now."),
-			prometheus.GaugeValue, func(s gate.Stats) float64 { return float64(s.Addresses) }},
-		{describe("late_total", "Buyers told \"queued\" before Redis had answered."),
-			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Late) }},
-		{describe("redis_calls_total", "Reserve calls to Redis."),
-			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Calls) }},
-		{describe("redis_call_errors_total", "Reserve calls to Redis that failed."),
-			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.CallErrors) }},
-		{describe("forwarded_orders_total", "Orders that the broker has confirmed."),
-			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Forwarded) }},
-		{describe("publish_errors_total", "Messages that the broker has not confirmed."),
-			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.PublishErrors) }},
-		{describe("left_behind_orders_total", "Orders left in the outbox for the backend to publish."),
-			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.LeftBehind) }},
-		{describe("carried_orders", "Orders reserved and not yet confirmed by the broker, now."),
-			prometheus.GaugeValue, func(s gate.Stats) float64 { return float64(s.Carried) }},
+		{
+			describe("local_refusals_total", "Requests to buy that were refused without asking Redis."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Local) },
+		},
+		{
+			describe("limited_total", "Calls refused by the limit per address."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Limited) },
+		},
+		{
+			describe("limited_addresses", "Client addresses told apart by the limit now."),
+			prometheus.GaugeValue, func(s gate.Stats) float64 { return float64(s.Addresses) },
+		},
+		{
+			describe("late_total", "Buyers told \"queued\" before Redis had answered."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Late) },
+		},
+		{
+			describe("redis_calls_total", "Reserve calls to Redis."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Calls) },
+		},
+		{
+			describe("redis_call_errors_total", "Reserve calls to Redis that failed."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.CallErrors) },
+		},
+		{
+			describe("forwarded_orders_total", "Orders that the broker has confirmed."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Forwarded) },
+		},
+		{
+			describe("publish_errors_total", "Messages that the broker has not confirmed."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.PublishErrors) },
+		},
+		{
+			describe("left_behind_orders_total", "Orders left in the outbox for the backend to publish."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.LeftBehind) },
+		},
+		{
+			describe("carried_orders", "Orders reserved and not yet confirmed by the broker, now."),
+			prometheus.GaugeValue, func(s gate.Stats) float64 { return float64(s.Carried) },
+		},
 	}
 	distributions = []distribution{
-		{describe("batch_requests", "Requests to buy in one call to Redis."),
-			func(s gate.Stats) gate.Histogram { return s.BatchSize }},
-		{describe("redis_call_seconds", "Duration of the reserve calls to Redis."),
-			func(s gate.Stats) gate.Histogram { return s.CallSeconds }},
-		{describe("message_orders", "Orders in one confirmed message."),
-			func(s gate.Stats) gate.Histogram { return s.MessageSize }},
-		{describe("publish_seconds", "Time until the broker confirmed a message."),
-			func(s gate.Stats) gate.Histogram { return s.PublishSeconds }},
+		{
+			describe("batch_requests", "Requests to buy in one call to Redis."),
+			func(s gate.Stats) gate.Histogram { return s.BatchSize },
+		},
+		{
+			describe("redis_call_seconds", "Duration of the reserve calls to Redis."),
+			func(s gate.Stats) gate.Histogram { return s.CallSeconds },
+		},
+		{
+			describe("message_orders", "Orders in one confirmed message."),
+			func(s gate.Stats) gate.Histogram { return s.MessageSize },
+		},
+		{
+			describe("publish_seconds", "Time until the broker confirmed a message."),
+			func(s gate.Stats) gate.Histogram { return s.PublishSeconds },
+		},
 	}
 )
 

@@ -101,7 +101,8 @@ func (p *problem) writeOrder(w http.ResponseWriter, orderID string) {
 	}
 	buffer := answers.Get().(*answer)
 	defer answers.Put(buffer)
-	b := append(buffer.b[:0], p.open...)
+	b := buffer.b[:0]
+	b = append(b, p.open...)
 	b = append(b, `,"order_id":"`...)
 	b = append(b, orderID...)
 	b = append(b, `"}`...)

@@ -115,7 +115,7 @@ func TestLimitThroughCaddy(t *testing.T) {
 		again := e.must("POST", "/seckill/1001", "bob", "")
 		require.Equal(t, "yes", again.header.Get("X-Reloaded"))
 		require.Equal(t, 429, again.status)
-		request, err := http.NewRequest("POST", "http://"+e.site+"/seckill/1001", nil)
+		request, err := http.NewRequest(http.MethodPost, "http://"+e.site+"/seckill/1001", nil)
 		require.NoError(t, err)
 		request.Header.Set("X-User-Id", "carol")
 		request.Header.Set("X-Forwarded-For", "198.51.100.9")

@@ -16,12 +16,13 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	file := flag.String("file", "xcaddy.toml", "the manifest; its folder is where xcaddy runs")
 	onlyPrint := flag.Bool("print", false, "print the command and do not run it")
 	flag.Parse()
-	if err := run(ctx, *file, *onlyPrint); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, *file, *onlyPrint)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "buildcaddy:", err)
 		os.Exit(1)
 	}
