@@ -25,7 +25,7 @@ func start(t *testing.T, n int) *stack.Stack {
 	require.NoError(t, os.Chmod(dir, 0o755))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	s, err := stack.Start(ctx, dir)
+	s, err := stack.Start(ctx, dir, stack.Options{})
 	t.Cleanup(func() { require.NoError(t, s.Stop()) })
 	require.NoError(t, err)
 	for range n {

@@ -96,7 +96,9 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 			map[Kind]int{Duplicated: 2}}, // and the order is not what was asked for
 		{"a buyer over the limit in Redis", func(h *History) { h.End.Entries[0].Quantity = 3 }, map[Kind]int{Duplicated: 1}},
 		{"one id for two clicks", func(h *History) { c := h.Clicks[0]; h.Clicks = append(h.Clicks, c) }, map[Kind]int{Duplicated: 1}},
-		{"one id in two rows", func(h *History) { h.End.Rows = append(h.End.Rows, Row{OrderID: id(1), Buyer: "buyer-1", Quantity: 2, State: order.Rejected}) },
+		{"one id in two rows", func(h *History) {
+			h.End.Rows = append(h.End.Rows, Row{OrderID: id(1), Buyer: "buyer-1", Quantity: 2, State: order.Rejected})
+		},
 			map[Kind]int{Duplicated: 1, Lost: 2, Stuck: 1}},
 		{"one id twice in the records", func(h *History) {
 			e := h.End.Entries[0]

@@ -28,35 +28,55 @@ type Stack struct {
 	Backends []*Backend
 
 	dir             string
+	options         Options
 	caddy, seckilld string // the programs
-	address         addresses
 }
 
-// addresses is where our programs look for their servers. A test that cuts the
-// network puts a proxy's address here.
-type addresses struct{ redis, rabbitmq, database string }
+// Options of a stack; the zero value is the plain product.
+type Options struct {
+	// Proxied puts a proxy between each program and each of its servers.
+	Proxied bool
+	// KillPoints builds the programs with their kill points, see Env.
+	KillPoints bool
+	// Caddyfile is the edges'; nil means this repository's.
+	Caddyfile []byte
+	// RedisArgs are added to redis-server's command line.
+	RedisArgs []string
+}
+
+// What the backends log in to the database as: somebody whom a read-only server
+// refuses, unlike root.
+const (
+	databaseName     = "seckill"
+	databaseUser     = "seckill"
+	databasePassword = "secret"
+)
 
 // Edge is one Caddy.
 type Edge struct {
 	*servicetest.Process
 	URL  string // http://127.0.0.1:port
+	Log  string // path
 	addr string
+	Lines
 }
 
 // Backend is one seckilld serve.
 type Backend struct {
 	*servicetest.Process
 	URL  string // console and API
+	Log  string // path
 	addr string
+	Lines
 }
 
 // Start starts the three servers, builds the programs and brings the schema up
-// to date. Everything lives in dir, which must be empty. Redis gets the given
-// arguments. Stop must be called, also after an error.
-func Start(ctx context.Context, dir string, redisArgs ...string) (*Stack, error) {
-	s := &Stack{dir: dir}
+// to date. Everything lives in dir, which must be empty. Stop must be called,
+// also after an error.
+func Start(ctx context.Context, dir string, o Options) (*Stack, error) {
+	s := &Stack{dir: dir, options: o}
 	var err error
-	if s.Redis, err = servicetest.StartRedis(ctx, s.sub("redis"), redisArgs...); err != nil {
+	if s.Redis, err = servicetest.StartRedis(ctx, s.sub("redis"), o.RedisArgs...); err != nil {
 		return s, err
 	}
 	if s.RabbitMQ, err = servicetest.StartRabbitMQ(ctx, s.sub("rabbitmq")); err != nil {
@@ -65,22 +85,39 @@ func Start(ctx context.Context, dir string, redisArgs ...string) (*Stack, error)
 	if s.MariaDB, err = servicetest.StartMariaDB(ctx, s.sub("mariadb")); err != nil {
 		return s, err
 	}
-	if err := s.MariaDB.CreateDatabase(ctx, "seckill"); err != nil {
+	if err := s.MariaDB.CreateDatabase(ctx, databaseName); err != nil {
 		return s, err
 	}
-	s.address = addresses{s.Redis.URL(), s.RabbitMQ.URL(), "mysql://root@" + s.MariaDB.Addr() + "/seckill"}
-	if s.caddy, err = servicetest.Build(ctx, dir, "caddyplugin/cmd/caddy"); err != nil {
+	if err := s.MariaDB.Exec(ctx, "GRANT ALL ON "+databaseName+".* TO "+databaseUser+"@'127.0.0.1' IDENTIFIED BY '"+databasePassword+"'"); err != nil {
 		return s, err
 	}
-	if s.seckilld, err = servicetest.Build(ctx, dir, "backend/cmd/seckilld"); err != nil {
-		return s, err
-	}
-	if err := os.WriteFile(s.caddyfile(), seckill.Caddyfile, 0o644); err != nil {
+	if err := s.build(ctx); err != nil {
 		return s, err
 	}
 	_, err = s.Seckilld(ctx, "migrate")
 	return s, err
 }
+
+func (s *Stack) build(ctx context.Context) (err error) {
+	var args []string
+	if s.options.KillPoints {
+		args = []string{"-tags", servicetest.BuildTags + ",killpoints"} // the last -tags wins
+	}
+	if s.caddy, err = servicetest.Build(ctx, s.dir, "caddyplugin/cmd/caddy", args...); err != nil {
+		return err
+	}
+	if s.seckilld, err = servicetest.Build(ctx, s.dir, "backend/cmd/seckilld", args...); err != nil {
+		return err
+	}
+	config := s.options.Caddyfile
+	if config == nil {
+		config = seckill.Caddyfile
+	}
+	return os.WriteFile(s.caddyfile(), config, 0o644)
+}
+
+// Dir is the folder everything lives in.
+func (s *Stack) Dir() string { return s.dir }
 
 func (s *Stack) sub(name string) string {
 	dir := filepath.Join(s.dir, name)
@@ -93,7 +130,7 @@ func (s *Stack) caddyfile() string { return filepath.Join(s.dir, "Caddyfile") }
 // Seckilld runs one command of the operator's tool and returns what it printed.
 func (s *Stack) Seckilld(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, s.seckilld, args...)
-	cmd.Env = s.backendEnv()
+	cmd.Env = backendEnv(s.addressesOf(Lines{}))
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError
@@ -105,9 +142,9 @@ func (s *Stack) Seckilld(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-func (s *Stack) backendEnv() []string {
-	return append(os.Environ(), "SECKILL_REDIS_URL="+s.address.redis,
-		"SECKILL_RABBITMQ_URL="+s.address.rabbitmq, "SECKILL_DATABASE_URL="+s.address.database)
+func backendEnv(at addresses, more ...string) []string {
+	return append(append(os.Environ(), "SECKILL_REDIS_URL="+at.redis,
+		"SECKILL_RABBITMQ_URL="+at.rabbitmq, "SECKILL_DATABASE_URL="+at.database), more...)
 }
 
 // AddEdge starts a further edge, with development identity and no limit per
@@ -117,20 +154,26 @@ func (s *Stack) AddEdge(ctx context.Context) (*Edge, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Edge{URL: "http://" + addr, addr: addr}
+	e := &Edge{URL: "http://" + addr, addr: addr, Log: filepath.Join(s.dir, "caddy-"+port(addr)+".log")}
 	s.Edges = append(s.Edges, e)
+	if e.Lines, err = s.connect(false); err != nil {
+		return nil, err
+	}
 	return e, s.StartEdge(ctx, e)
 }
 
-// StartEdge starts an edge that has ended again, at its address.
-func (s *Stack) StartEdge(ctx context.Context, e *Edge) (err error) {
+// StartEdge starts an edge that has ended again, at its address, with further
+// environment variables.
+func (s *Stack) StartEdge(ctx context.Context, e *Edge, env ...string) (err error) {
+	at := s.addressesOf(e.Lines)
 	home := s.sub("home")
 	cmd := exec.Command(s.caddy, "run", "--config", s.caddyfile(), "--adapter", "caddyfile")
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home,
-		"SECKILL_REDIS_URL="+s.address.redis, "SECKILL_RABBITMQ_URL="+s.address.rabbitmq,
+		"SECKILL_REDIS_URL="+at.redis, "SECKILL_RABBITMQ_URL="+at.rabbitmq,
 		"SECKILL_SITE="+e.URL, "SECKILL_ADMIN=off", "SECKILL_RATE=off", "SECKILL_SHOP_ROOT="+home,
 		"SECKILL_IDENTITY=http.request.header.X-User-Id", "SECKILL_INSECURE_CLIENT_IDENTITY=on")
-	e.Process, err = servicetest.Start("caddy", cmd, filepath.Join(s.dir, "caddy-"+port(e.addr)+".log"))
+	cmd.Env = append(cmd.Env, env...)
+	e.Process, err = servicetest.Start("caddy", cmd, e.Log)
 	if err != nil {
 		return err
 	}
@@ -143,16 +186,20 @@ func (s *Stack) AddBackend(ctx context.Context) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{URL: "http://" + addr, addr: addr}
+	b := &Backend{URL: "http://" + addr, addr: addr, Log: filepath.Join(s.dir, "seckilld-"+port(addr)+".log")}
 	s.Backends = append(s.Backends, b)
+	if b.Lines, err = s.connect(true); err != nil {
+		return nil, err
+	}
 	return b, s.StartBackend(ctx, b)
 }
 
-// StartBackend starts a backend that has ended again, at its address.
-func (s *Stack) StartBackend(ctx context.Context, b *Backend) (err error) {
+// StartBackend starts a backend that has ended again, at its address, with
+// further environment variables.
+func (s *Stack) StartBackend(ctx context.Context, b *Backend, env ...string) (err error) {
 	cmd := exec.Command(s.seckilld, "serve", "--listen", b.addr)
-	cmd.Env = s.backendEnv()
-	b.Process, err = servicetest.Start("seckilld", cmd, filepath.Join(s.dir, "seckilld-"+port(b.addr)+".log"))
+	cmd.Env = backendEnv(s.addressesOf(b.Lines), env...)
+	b.Process, err = servicetest.Start("seckilld", cmd, b.Log)
 	if err != nil {
 		return err
 	}
@@ -192,11 +239,13 @@ func (s *Stack) Stop() error {
 		if e.Process != nil {
 			errs = append(errs, e.Process.Stop())
 		}
+		e.close()
 	}
 	for _, b := range s.Backends {
 		if b.Process != nil {
 			errs = append(errs, b.Process.Stop())
 		}
+		b.close()
 	}
 	if s.RabbitMQ != nil {
 		errs = append(errs, s.RabbitMQ.Kill())

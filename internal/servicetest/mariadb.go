@@ -113,10 +113,10 @@ func (m *MariaDB) Restart(ctx context.Context) error {
 	return nil
 }
 
-func (m *MariaDB) answers(ctx context.Context) error { return m.exec(ctx, "SELECT 1") }
+func (m *MariaDB) answers(ctx context.Context) error { return m.Exec(ctx, "SELECT 1") }
 
-// exec runs one statement on a connection of its own.
-func (m *MariaDB) exec(ctx context.Context, statement string) error {
+// Exec runs one statement as root on a connection of its own.
+func (m *MariaDB) Exec(ctx context.Context, statement string) error {
 	c := m.config("")
 	c.Logger = &mysql.NopLogger{} // refused connections are expected while it starts
 	connector, err := mysql.NewConnector(c)
@@ -130,7 +130,7 @@ func (m *MariaDB) exec(ctx context.Context, statement string) error {
 
 // CreateDatabase makes an empty database. name must be a plain word.
 func (m *MariaDB) CreateDatabase(ctx context.Context, name string) error {
-	if err := m.exec(ctx, "CREATE DATABASE `"+name+"`"); err != nil {
+	if err := m.Exec(ctx, "CREATE DATABASE `"+name+"`"); err != nil {
 		return fmt.Errorf("creating database %s: %w", name, err)
 	}
 	return nil

@@ -11,12 +11,15 @@ import (
 
 const modulePath = "github.com/seckill-edge/seckill"
 
+// BuildTags are the tags that all programs of this module are built with.
+const BuildTags = "nobadger,nomysql,nopgx"
+
 // Build compiles a command of this module, given as its folder below the
 // module's root ("backend/cmd/seckilld"), into dir and returns the program's
 // path. The working directory must be inside the module. Extra arguments go to go build (like -race).
 func Build(ctx context.Context, dir, command string, args ...string) (string, error) {
 	out := filepath.Join(dir, filepath.Base(command))
-	args = append([]string{"build", "-tags", "nobadger,nomysql,nopgx", "-o", out}, args...)
+	args = append([]string{"build", "-tags", BuildTags, "-o", out}, args...)
 	cmd := exec.CommandContext(ctx, "go", append(args, modulePath+"/"+command)...)
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", command, err, said)

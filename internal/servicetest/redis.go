@@ -85,6 +85,9 @@ func (r *Redis) Restart(ctx context.Context) error {
 	return r.start(ctx)
 }
 
+// Configure sets the arguments of later starts, in place of StartRedis's.
+func (r *Redis) Configure(args ...string) { r.args = args }
+
 func (r *Redis) start(ctx context.Context) error {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
