@@ -19,6 +19,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/activities"
 	"github.com/seckill-edge/seckill/backend/api"
 	"github.com/seckill-edge/seckill/backend/consume"
+	"github.com/seckill-edge/seckill/backend/dead"
 	"github.com/seckill-edge/seckill/backend/lease"
 	"github.com/seckill-edge/seckill/backend/metrics"
 	"github.com/seckill-edge/seckill/backend/relay"
@@ -123,7 +124,9 @@ func New(c Config, d Deps) (*Backend, error) {
 	}
 	b.metrics.Watch(source{b}, scrapeTimeout)
 	b.handler = api.New(api.Deps{
-		Activities: b.activities, Store: d.Store, Registry: b.metrics.Registry, Ready: b.NotReady, Token: c.Token, Log: d.Log,
+		Activities: b.activities, Store: d.Store,
+		Dead:     dead.New(dead.Deps{Broker: d.Broker, Store: d.Store, Redis: d.Redis, Log: d.Log}),
+		Registry: b.metrics.Registry, Ready: b.NotReady, Token: c.Token, Log: d.Log,
 	})
 	return b, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/seckill-edge/seckill/backend/activities"
+	"github.com/seckill-edge/seckill/backend/dead"
 	"github.com/seckill-edge/seckill/backend/store"
 )
 
@@ -24,6 +25,7 @@ const callTimeout = 10 * time.Second
 type Deps struct {
 	Activities *activities.Service
 	Store      *store.Store
+	Dead       *dead.Service
 	Registry   *prometheus.Registry
 	// Ready says by name what is not ready, and why; empty when all is.
 	Ready func(context.Context) map[string]error
@@ -78,6 +80,7 @@ func describe(d Deps, mux *http.ServeMux) {
 	register(api, http.MethodPost, "/api/activities/{product_id}/hold", "hold-activity", "Shut the gate until it is opened again", h.hold)
 	register(api, http.MethodPost, "/api/activities/{product_id}/close", "close-activity", "End the sale for good", h.close)
 	register(api, http.MethodGet, "/api/orders/{order_id}", "show-order", "A stored order", h.order)
+	describeDead(api, h)
 }
 
 var problems = []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusServiceUnavailable}

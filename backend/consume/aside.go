@@ -13,7 +13,6 @@ import (
 	"github.com/seckill-edge/seckill/internal/killpoint"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
-	"github.com/seckill-edge/seckill/lua"
 )
 
 const (
@@ -41,10 +40,14 @@ func (c *Consumer) sort(ctx context.Context, m *message) error {
 		if err := c.bury(ctx, metrics.DeadEntry, alone, entry.Err); err != nil {
 			return err
 		}
-		c.freeEntry(ctx, in.Body, entry)
+		if o, readable := c.orderOf(ctx, in.Body, entry); readable {
+			if err := c.refuse(ctx, m, o); err != nil {
+				return err
+			}
+		}
 	}
 	for _, f := range m.failed {
-		if err := c.putOff(ctx, in, f); err != nil {
+		if err := c.putOff(ctx, m, f); err != nil {
 			return err
 		}
 	}
@@ -53,7 +56,8 @@ func (c *Consumer) sort(ctx context.Context, m *message) error {
 
 // putOff sends an order that the database refused to the delayed retry, or to
 // the dead letters when it has been there often enough.
-func (c *Consumer) putOff(ctx context.Context, in queue.Message, f failure) error {
+func (c *Consumer) putOff(ctx context.Context, m *message, f failure) error {
+	in := m.delivery.Message()
 	attempt, _ := strconv.Atoi(in.Headers[queue.HeaderAttempt])
 	attempt++
 	alone := queue.Message{
@@ -72,8 +76,7 @@ func (c *Consumer) putOff(ctx context.Context, in queue.Message, f failure) erro
 	if err := c.bury(ctx, metrics.DeadOrder, alone, f.err); err != nil {
 		return err
 	}
-	c.free(ctx, f.order.ProductID, lua.Move{UserID: f.order.UserID, OrderID: f.order.ID})
-	return nil
+	return c.refuse(ctx, m, f.order)
 }
 
 // bury sends a message to the dead letters, with its reason, confirmed.
@@ -106,18 +109,6 @@ func (c *Consumer) publish(ctx context.Context, to queue.Target, m queue.Message
 		}
 	}
 	return err
-}
-
-// freeEntry gives back the unit of a bad entry, as far as the entry still says
-// whose it is.
-func (c *Consumer) freeEntry(ctx context.Context, body []byte, entry order.BadEntry) {
-	fields := bytes.Split(entry.Raw, []byte{'\t'})
-	if entry.OrderID == "" || len(fields) < 2 || !order.ValidUser(string(fields[1])) {
-		return
-	}
-	header, _, _ := bytes.Cut(body, []byte{'\n'})
-	product := bytes.Split(header, []byte{'\t'})[1] // the message was readable
-	c.free(ctx, string(product), lua.Move{UserID: string(fields[1]), OrderID: entry.OrderID})
 }
 
 // withHeader is a message with the header line of body and one entry.

@@ -16,6 +16,9 @@ type message struct {
 	wrong error
 	// failed are its orders that the database does not take, with the reason.
 	failed []failure
+	// refused are its orders that went to the dead letters, as SQL has them now;
+	// Redis is to be told.
+	refused []settle.Order
 }
 
 // failure is an order that cannot be stored, though the database is there.

@@ -219,6 +219,9 @@ func (c *Consumer) giveBack(m *message) {
 func (c *Consumer) settlements(b *batch, saved []store.Saved) []settle.Order {
 	byID := b.byID()
 	out := make([]settle.Order, 0, len(saved))
+	for _, m := range b.messages {
+		out = append(out, m.refused...)
+	}
 	for _, s := range saved {
 		if s.State == order.Rejected && !s.Repeat {
 			c.Metrics.Rejected(s.Reason)

@@ -1,43 +1,75 @@
 package consume
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
 
+	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/lua"
 )
 
-// free gives the unit of a buried order back, if the order waits for being
-// stored and for nothing else. An id that also stands in a good entry is that
-// order's, and its row says what holds. A failure leaves the unit frozen; the
-// audit shows it.
-func (c *Consumer) free(ctx context.Context, product string, move lua.Move) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	_, err := c.Store.Order(ctx, move.OrderID)
-	if err == nil {
-		return
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		err = c.release(ctx, product, move)
-	}
-	if err != nil {
-		c.Log.Error("consume: the unit of a dead letter stays frozen", "product", product, "order", move.OrderID, "error", err)
-	}
-}
+// recordWithin bounds the look at a buyer's record.
+const recordWithin = time.Second
 
-func (c *Consumer) release(ctx context.Context, product string, move lua.Move) error {
-	record, err := lua.RecordOf(ctx, c.Redis, product, move.UserID)
-	if err != nil {
+// refuse gives the units of a dead letter's order back. SQL says "rejected"
+// first, and that cannot be taken back: a replay of the letter, or a second copy
+// in another backend's hands, finds the row and sells nothing. Redis is told
+// after the acknowledgement, beside the next batch; a backend that dies before
+// leaves a rejected row whose units are frozen, which the repair pass mends.
+//
+// An id that was stored before, by a good entry, keeps its row and its units.
+// The error says that the message must not be acknowledged yet.
+func (c *Consumer) refuse(ctx context.Context, m *message, o order.Order) error {
+	var saved store.Saved
+	err := c.whenUp(ctx, 1, func() (err error) {
+		saved, err = c.Store.RejectOrder(ctx, o, order.ReasonDead)
 		return err
+	})
+	switch {
+	case errors.Is(err, errStopping) || ctx.Err() != nil:
+		return err
+	case err != nil:
+		// Units that could be sold a second time are worse than frozen ones.
+		c.Log.Error("consume: the units of a dead letter stay frozen: SQL does not take it even as rejected",
+			"product", o.ProductID, "order", o.ID, "error", err)
+		return nil
 	}
-	for _, e := range record {
-		if e.OrderID == move.OrderID && e.Mark == lua.MarkQueued {
-			_, err = lua.Release(ctx, c.Redis, product, lua.MarkRejected, []lua.Move{move})
-			return err
-		}
+	if saved.State == order.Rejected && !saved.Repeat {
+		c.Metrics.Rejected(saved.Reason)
+	}
+	if mark, ok := settle.MarkOf(saved.State, saved.PayWindow); ok {
+		m.refused = append(m.refused, settleOrder(&o, mark))
 	}
 	return nil
+}
+
+// orderOf is what a bad entry still says of its order; false if it does not say
+// whose it is. What the entry has wrong is taken from the buyer's record, when
+// Redis can be asked: the row then says what was reserved.
+func (c *Consumer) orderOf(ctx context.Context, body []byte, entry order.BadEntry) (order.Order, bool) {
+	fields := bytes.Split(entry.Raw, []byte{'\t'})
+	if entry.OrderID == "" || len(fields) < 2 || !order.ValidUser(string(fields[1])) {
+		return order.Order{}, false
+	}
+	product, activity := order.MessageHeader(body)
+	at, _ := order.IDTime(entry.OrderID)
+	o := order.Order{
+		ID: entry.OrderID, ProductID: product, ActivityID: activity, UserID: string(fields[1]), ReservedAt: at,
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordWithin)
+	defer cancel()
+	record, err := lua.RecordOf(ctx, c.Redis, o.ProductID, o.UserID)
+	if err != nil {
+		return o, true
+	}
+	for _, e := range record {
+		if e.OrderID == o.ID {
+			o.Quantity, o.ReservedAt = e.Quantity, e.At
+		}
+	}
+	return o, true
 }

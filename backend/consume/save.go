@@ -47,23 +47,33 @@ func (c *Consumer) save(ctx context.Context, orders []order.Order) ([]store.Save
 	return append(saved, saved2...), append(failed, failed2...), nil
 }
 
-// saveWhenUp runs one transaction and waits while the database is away: that is
-// no order's fault, and neither is a schema that is not there yet. Meanwhile
-// nothing is taken from the queue, because the batch in hand is the only one.
-func (c *Consumer) saveWhenUp(ctx context.Context, orders []order.Order) ([]store.Saved, error) {
+// saveWhenUp stores orders in one transaction.
+func (c *Consumer) saveWhenUp(ctx context.Context, orders []order.Order) (saved []store.Saved, err error) {
+	err = c.whenUp(ctx, len(orders), func() error {
+		saved, err = c.saveOnce(ctx, orders)
+		return err
+	})
+	return saved, err
+}
+
+// whenUp runs one transaction of so many orders and waits while the database is
+// away: that is no order's fault, and neither is a schema that is not there yet.
+// Meanwhile nothing is taken from the queue, because the batch in hand is the
+// only one. The error is errStopping, the context's or the data's.
+func (c *Consumer) whenUp(ctx context.Context, orders int, try func() error) error {
 	defer c.pause(false)
 	for wait := firstPause; ; wait = min(wait*2, longPause) {
-		saved, err := c.saveOnce(ctx, orders)
+		err := try()
 		switch {
 		case err == nil && c.paused.Load():
 			c.Log.Info("consume: database is back, storing goes on")
-			return saved, nil
+			return nil
 		case err == nil:
-			return saved, nil
+			return nil
 		case ctx.Err() == nil && !store.IsTransient(err) && c.Store.SchemaReady(ctx) == nil:
-			return nil, err
+			return err
 		case wait == firstPause:
-			c.Log.Warn("consume: database is away; storing waits for it, nothing is lost", "orders", len(orders), "error", err)
+			c.Log.Warn("consume: database is away; storing waits for it, nothing is lost", "orders", orders, "error", err)
 		}
 		c.pause(true)
 		timer := time.NewTimer(wait)
@@ -71,10 +81,10 @@ func (c *Consumer) saveWhenUp(ctx context.Context, orders []order.Order) ([]stor
 		case <-timer.C:
 		case <-c.stopping:
 			timer.Stop()
-			return nil, errStopping
+			return errStopping
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }

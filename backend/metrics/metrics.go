@@ -29,10 +29,13 @@ type Metrics struct {
 	dead     *prometheus.CounterVec
 	retried  prometheus.Counter
 	relayed  prometheus.Counter
-	repaired prometheus.Counter
 	settled  *prometheus.CounterVec
 	lag      prometheus.Histogram
 	paused   prometheus.Gauge
+	findings *prometheus.CounterVec
+	mended   *prometheus.CounterVec
+	rebuilds prometheus.Counter
+	held     prometheus.Histogram
 }
 
 // New makes the counters and a registry that holds them, with those of the Go
@@ -57,17 +60,20 @@ func New() *Metrics {
 		dead:     counters("dead_letters_total", "Messages sent to the dead letters: a whole message, an entry, an order that cannot be stored.", "kind"),
 		retried:  counter("orders_retried_total", "Orders sent to the delayed retry because storing them failed."),
 		relayed:  counter("orders_relayed_total", "Orders the relay published because an edge had left them behind."),
-		repaired: counter("orders_repaired_total", "Stored orders found unsettled in Redis and settled by the repair pass."),
 		settled:  counters("orders_settled_total", "Moves in Redis after storing, by what Redis said.", "result"),
 		lag:      histogram("settle_lag_seconds", "Time from an order's commit in SQL to its move in Redis.", prometheus.ExponentialBuckets(0.001, 2, 16)),
 		paused: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Subsystem: subsystem, Name: "database_paused",
 			Help: "1 while storing waits for the database to come back."}),
+		findings: counters("findings_total", "Differences between Redis, queue and SQL that inspections have found.", "kind"),
+		mended:   counters("mended_total", "Differences that were mended.", "kind"),
+		rebuilds: counter("rebuilds_total", "Times the stock of an activity was proven, and rebuilt where it was wrong."),
+		held:     histogram("held_seconds", "How long a sale was shut for proving its stock.", prometheus.ExponentialBuckets(0.25, 2, 10)),
 	}
-	m.Registry.MustRegister(m.stored, m.repeats, m.rejected, m.batch, m.write, m.dead, m.retried, m.relayed, m.repaired,
-		m.settled, m.lag, m.paused,
+	m.Registry.MustRegister(m.stored, m.repeats, m.rejected, m.batch, m.write, m.dead, m.retried, m.relayed,
+		m.settled, m.lag, m.paused, m.findings, m.mended, m.rebuilds, m.held,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// A label that has not happened yet is 0, not absent: alerts need that.
-	for _, reason := range []order.Reason{order.ReasonOversold, order.ReasonDuplicate, order.ReasonUnknownActivity, order.ReasonInvalid, order.ReasonLost} {
+	for _, reason := range []order.Reason{order.ReasonOversold, order.ReasonDuplicate, order.ReasonUnknownActivity, order.ReasonInvalid, order.ReasonLost, order.ReasonDead} {
 		m.rejected.WithLabelValues(string(reason))
 	}
 	for _, kind := range []DeadKind{DeadMessage, DeadEntry, DeadOrder} {
@@ -115,9 +121,6 @@ func (m *Metrics) Retried() { m.retried.Inc() }
 
 // Relayed counts orders that the relay has published.
 func (m *Metrics) Relayed(orders int) { m.relayed.Add(float64(orders)) }
-
-// Repaired counts orders that the repair pass has settled.
-func (m *Metrics) Repaired(orders int) { m.repaired.Add(float64(orders)) }
 
 // Settled counts moves in Redis: done, already, unknown, conflict or failed.
 func (m *Metrics) Settled(result string, orders int) {

@@ -92,6 +92,17 @@ func ParseMessage(body []byte) (orders []Order, bad []BadEntry, err error) {
 	return orders, bad, nil
 }
 
+// MessageHeader is the product and the activity of a message that ParseMessage
+// has read without an error; empty for any other.
+func MessageHeader(body []byte) (product, activity string) {
+	head, _, _ := bytes.Cut(body, []byte{'\n'})
+	fields := bytes.Split(head, []byte{'\t'})
+	if len(fields) != 3 {
+		return "", ""
+	}
+	return string(fields[1]), string(fields[2])
+}
+
 // parseEntry returns the order id even with an error, if it could be read.
 func parseEntry(line []byte) (o Order, err error) {
 	fields := bytes.Split(line, []byte{'\t'})

@@ -35,4 +35,7 @@ const (
 	ReasonInvalid Reason = "invalid"
 	// ReasonLost: answered "queued", but it survived nowhere.
 	ReasonLost Reason = "lost"
+	// ReasonDead: it could not be stored and went to the dead letters; its units
+	// were given back.
+	ReasonDead Reason = "dead_letter"
 )

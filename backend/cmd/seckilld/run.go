@@ -113,7 +113,7 @@ exists already), 4 audit found a drift.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	a.options.register(root.PersistentFlags())
-	root.AddCommand(newServe(a), newMigrate(a), newActivity(a))
+	root.AddCommand(newServe(a), newMigrate(a), newActivity(a), newDead(a))
 	return root
 }
 

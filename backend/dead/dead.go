@@ -1,0 +1,179 @@
+// Package dead lets an operator look after the dead letters: messages that are
+// wrong in themselves, and orders that the database has refused again and again.
+//
+// A letter's units have been given back when it was buried, after SQL has noted
+// its orders as rejected (package consume). So a replay is safe at any time: what
+// was noted stays rejected, and what was not, because nothing of the letter could
+// be read then, is stored once like any other order.
+package dead
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seckill-edge/seckill/backend/activities"
+	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/internal/queue"
+)
+
+// Broker is what a service needs of one.
+type Broker interface {
+	queue.DeadLetters
+	queue.Inspector
+}
+
+// Deps are what a service works with. All are required.
+type Deps struct {
+	Broker Broker
+	Store  *store.Store
+	Redis  redis.UniversalClient
+	Log    *slog.Logger
+}
+
+// Service looks after dead letters. It is safe for concurrent use; letters that
+// one call looks at are hidden from the others meanwhile.
+type Service struct{ Deps }
+
+// New makes a service.
+func New(d Deps) *Service { return &Service{d} }
+
+// Done is what a Replay or a Drop has done.
+type Done struct {
+	Letters int
+	// Orders counts the readable orders in them.
+	Orders int
+	// Rejected counts those of a replay that hold no unit any more, because it was
+	// given back: they end as rejected.
+	Rejected int
+}
+
+// All, in place of an id, means every letter that is there now.
+const All = ""
+
+// List returns up to limit letters, the oldest first, and how many there are.
+func (s *Service) List(ctx context.Context, limit int) (letters []Letter, total int, err error) {
+	if _, total, err = s.Broker.Depth(ctx); err != nil {
+		return nil, 0, fmt.Errorf("counting the dead letters: %w", err)
+	}
+	_, err = s.Broker.Judge(ctx, min(limit, total), func(m queue.Message) queue.Verdict {
+		letters = append(letters, read(m))
+		return queue.Keep
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("listing the dead letters: %w", err)
+	}
+	return letters, max(total, len(letters)), nil
+}
+
+// Shown is a letter with what the stores say of its orders. Unknown says why they
+// could not be asked.
+type Shown struct {
+	Letter
+	Fates   []Fate
+	Unknown error
+}
+
+// Show returns the letters of this id. store.ErrNotFound if there is none.
+func (s *Service) Show(ctx context.Context, id string) ([]Shown, error) {
+	var letters []Shown
+	_, err := s.judge(ctx, id, func(l Letter) (queue.Verdict, error) {
+		letters = append(letters, Shown{Letter: l})
+		return queue.Keep, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("showing dead letter %q: %w", id, err)
+	}
+	for i := range letters {
+		letters[i].Fates, letters[i].Unknown = s.fates(ctx, letters[i].Letter)
+	}
+	return letters, nil
+}
+
+// Drop removes the letters of this id, or All, for good. store.ErrNotFound if
+// there is none of the id. After an error Done says what was done before it.
+func (s *Service) Drop(ctx context.Context, id string) (Done, error) {
+	done, err := s.judge(ctx, id, func(Letter) (queue.Verdict, error) { return queue.Drop, nil })
+	if done.Letters > 0 {
+		s.Log.Warn("dead letters dropped", "letters", done.Letters, "orders", done.Orders)
+	}
+	if err != nil {
+		return done, fmt.Errorf("dropping dead letters: %w", err)
+	}
+	return done, nil
+}
+
+// Replay sends the letters of this id, or All, to the orders again; each is
+// removed when the broker has confirmed it there. An order whose units were given
+// back is rejected in SQL before that, so that it can not be sold a second time.
+// store.ErrNotFound if there is no letter of the id, activities.ErrRefused while
+// the stock of one of their activities is not proven. After an error Done says
+// what was done before it, and the letter it stopped at may be in both places,
+// which does no harm.
+func (s *Service) Replay(ctx context.Context, id string) (Done, error) {
+	rejected := 0
+	done, err := s.judge(ctx, id, func(l Letter) (queue.Verdict, error) {
+		n, err := s.reject(ctx, l)
+		if err != nil {
+			return queue.Keep, fmt.Errorf("letter %q: %w", l.ID, err)
+		}
+		rejected += n
+		return queue.Replay, nil
+	})
+	done.Rejected = rejected
+	if done.Letters > 0 {
+		s.Log.Warn("dead letters replayed", "letters", done.Letters, "orders", done.Orders, "rejected", rejected)
+	}
+	if err != nil {
+		return done, fmt.Errorf("replaying dead letters: %w", err)
+	}
+	return done, nil
+}
+
+// judge shows the letters of this id, or All, that are there at the beginning to
+// verdict and counts those that did not stay. The first error ends it: the rest
+// stay.
+func (s *Service) judge(ctx context.Context, id string, verdict func(Letter) (queue.Verdict, error)) (Done, error) {
+	_, there, err := s.Broker.Depth(ctx)
+	if err != nil {
+		return Done{}, fmt.Errorf("counting the dead letters: %w", err)
+	}
+	var failed error
+	found := false
+	var orders []int // of each letter judged, -1 if it stays
+	judged, err := s.Broker.Judge(ctx, there, func(m queue.Message) queue.Verdict {
+		orders = append(orders, -1)
+		l := read(m)
+		if failed != nil || (id != All && l.ID != id) {
+			return queue.Keep
+		}
+		found = true
+		v, err := verdict(l)
+		if failed = err; err == nil && v != queue.Keep {
+			orders[len(orders)-1] = len(l.Orders)
+		}
+		return v
+	})
+	var done Done
+	for _, n := range orders[:min(judged, len(orders))] {
+		if n >= 0 {
+			done.Letters++
+			done.Orders += n
+		}
+	}
+	switch {
+	case failed != nil || err != nil:
+		return done, errors.Join(failed, err)
+	case id != All && !found:
+		return done, fmt.Errorf("no dead letter %q, or somebody else is looking at it: %w", id, store.ErrNotFound)
+	}
+	return done, nil
+}
+
+// refused words why a letter is not replayed now.
+func refused(activity, why string) error {
+	return fmt.Errorf("%w: activity %s: %s", activities.ErrRefused, activity, why)
+}

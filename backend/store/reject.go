@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"github.com/seckill-edge/seckill/internal/order"
+)
+
+// RejectOrder stores an order as rejected, whatever it asks for, so that no later
+// delivery of it can be created: whoever gives an order's units back calls this
+// first. A row that is there already stays as it is and is answered as a repeat,
+// so the answer and not the call says what has become of the order.
+//
+// Only the ids and the user of o need be known. An order that the database
+// refuses is stored with nothing but its ids; SaveOrders takes it for another
+// order's row and rejects whatever comes under this id.
+func (s *Store) RejectOrder(ctx context.Context, o order.Order, reason order.Reason) (Saved, error) {
+	saved, err := s.rejectOrder(ctx, newOrderRow(&o, order.Rejected, reason, s.now()))
+	if err != nil && blamesData(err) {
+		bare := order.Order{ID: o.ID, ActivityID: o.ActivityID, ProductID: o.ProductID, ReservedAt: o.ReservedAt}
+		var again error
+		if saved, again = s.rejectOrder(ctx, newOrderRow(&bare, order.Rejected, reason, s.now())); again != nil {
+			err = errors.Join(err, again)
+		} else {
+			err = nil
+		}
+	}
+	if err != nil {
+		return Saved{}, fmt.Errorf("storing order %q as rejected: %w", o.ID, err)
+	}
+	return saved, nil
+}
+
+// rejectOrder inserts row if there is none of its id. It takes no lock on the
+// activity: the primary key alone decides who was first.
+func (s *Store) rejectOrder(ctx context.Context, row orderRow) (saved Saved, err error) {
+	err = s.write(ctx, func(tx *gorm.DB) error {
+		rows, err := s.rowsByID(tx, []string{row.ID})
+		if err != nil {
+			return fmt.Errorf("looking for a repeat: %w", err)
+		}
+		there, repeat := rows[row.ID]
+		if !repeat {
+			there = row
+			if err := insert(tx, []orderRow{row}); err != nil {
+				return err
+			}
+		}
+		var a activityRow
+		err = tx.Where("id = ?", row.ActivityID).Take(&a).Error
+		if err != nil && !errors.Is(err, gorm.ErrRecordNotFound) {
+			return fmt.Errorf("reading activity %q: %w", row.ActivityID, err)
+		}
+		saved = Saved{
+			OrderID: row.ID, State: order.State(there.State), Reason: order.Reason(there.Reason),
+			Repeat: repeat, PayWindow: a.payWindow(),
+		}
+		bare := there.UserID == ""
+		if there.ActivityID != row.ActivityID || there.UserID != row.UserID && !bare && row.UserID != "" {
+			// The id is another order's, and nothing of this one is stored.
+			saved = Saved{OrderID: row.ID, State: order.Rejected, Reason: order.ReasonInvalid, PayWindow: a.payWindow()}
+		}
+		return nil
+	})
+	return saved, err
+}
