@@ -44,6 +44,12 @@ fmt: ## Format the code
 caddy: ## Build bin/caddy with the plugin, as xcaddy.toml says
 	go run ./internal/cmd/buildcaddy
 
+ROUNDS ?= 10
+SEED ?= 1
+.PHONY: faults
+faults: servers ## Break everything during sales, ROUNDS times each; ONLY='a;b' chooses kinds
+	go run ./e2e/faults/cmd/faults -rounds $(ROUNDS) -seed $(SEED) -only '$(ONLY)'
+
 .PHONY: bench
 bench: servers ## Measure, as ratios to a bare Caddy and to the naive way, in one run
 	go run ./bench

@@ -245,4 +245,3 @@ func (p *Proxy) pass(piece piece, way func(Mode) Way) bool {
 		timer.Stop()
 	}
 }
-

@@ -1,0 +1,153 @@
+// Package faults drives sales on private servers and real processes, breaks
+// something at a random moment under load, heals it, and has the history of the
+// sale judged (e2e/history). A seed chooses everything that is chosen: the
+// moment, the length and the victim of a fault, the size of the sale and what its
+// buyers do. Only what the operating system interleaves is left to chance.
+//
+// cmd/faults runs the whole matrix; the test of this package a short one.
+package faults
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql" // the witness reads SQL without our code
+	"github.com/redis/go-redis/v9"
+
+	seckill "github.com/seckill-edge/seckill"
+	"github.com/seckill-edge/seckill/e2e/stack"
+)
+
+const (
+	edges    = 2
+	backends = 2
+	// resolveWithin is the edges' promise in these sales, shorter than the default
+	// so that a round is.
+	resolveWithin = 12 * time.Second
+)
+
+// Field is a whole product to break, reused from round to round; each round
+// sells a product of its own. It is not safe for concurrent use.
+type Field struct {
+	*stack.Stack
+	redis *redis.Client
+	db    *sql.DB
+	sales int
+	fsync string
+}
+
+// Open starts a field in a folder of its own below dir ("" means the system's
+// folder for temporary files). Close must be called, also after an error.
+func Open(ctx context.Context, dir string) (*Field, error) {
+	dir, err := os.MkdirTemp(dir, "seckill-faults-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // MariaDB may run as another user
+		return nil, err
+	}
+	f := &Field{fsync: everysec}
+	if f.Stack, err = stack.Start(ctx, dir, stack.Options{
+		Proxied: true, KillPoints: true, Caddyfile: caddyfile(),
+		RedisArgs: redisArgs(everysec),
+	}); err != nil {
+		return f, err
+	}
+	f.redis = redis.NewClient(&redis.Options{Addr: f.Redis.Addr(), Protocol: 2, MaxRetries: -1, ReadTimeout: 5 * time.Second})
+	if f.db, err = sql.Open("mysql", f.MariaDB.DSN("seckill")); err != nil {
+		return f, err
+	}
+	for range backends {
+		if _, err := f.AddBackend(ctx); err != nil {
+			return f, err
+		}
+	}
+	for range edges {
+		if _, err := f.AddEdge(ctx); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// Close ends everything and removes the folder.
+func (f *Field) Close() error {
+	var errs []error
+	if f.redis != nil {
+		errs = append(errs, f.redis.Close())
+	}
+	if f.db != nil {
+		errs = append(errs, f.db.Close())
+	}
+	if f.Stack != nil {
+		errs = append(errs, f.Stop(), os.RemoveAll(f.Dir()))
+	}
+	return errors.Join(errs...)
+}
+
+// caddyfile is the repository's, with the shorter promise.
+func caddyfile() []byte {
+	const line = "\t\trate {$SECKILL_RATE:20 1s 40}\n"
+	return []byte(strings.Replace(string(seckill.Caddyfile), line,
+		line+"\t\tresolve_within "+resolveWithin.String()+"\n", 1))
+}
+
+// The two ways Redis can keep its append-only file.
+const (
+	everysec = "everysec"
+	always   = "always"
+)
+
+func redisArgs(fsync string) []string {
+	return []string{"--appendfsync", fsync, "--enable-debug-command", "local", "--maxmemory-policy", "noeviction"}
+}
+
+// setFsync changes how Redis keeps its file, now and after a restart.
+func (f *Field) setFsync(ctx context.Context, fsync string) error {
+	if fsync == f.fsync {
+		return nil
+	}
+	f.Redis.Configure(redisArgs(fsync)...)
+	if err := f.redis.ConfigSet(ctx, "appendfsync", fsync).Err(); err != nil {
+		return fmt.Errorf("appendfsync %s: %w", fsync, err)
+	}
+	f.fsync = fsync
+	return nil
+}
+
+// sale is what one round sells.
+type sale struct {
+	product string
+	total   int64
+	limit   int
+}
+
+// open makes the activity of a round and opens it.
+func (f *Field) open(ctx context.Context, total int64, limit int) (sale, error) {
+	f.sales++
+	s := sale{fmt.Sprint("p", f.sales), total, limit}
+	for _, args := range [][]string{
+		{
+			"activity", "create", "--product", s.product, "--title", "Sale", "--total", fmt.Sprint(total), "--limit", fmt.Sprint(limit),
+			"--start", "2026-01-01T00:00:00+08:00", "--end", "2100-01-01T00:00:00+08:00",
+		},
+		{"activity", "preheat", s.product},
+		{"activity", "open", s.product},
+	} {
+		if _, err := f.Seckilld(ctx, args...); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// close ends the activity of a round, so that the backends' passes stay short.
+func (f *Field) close(ctx context.Context, s sale) error {
+	_, err := f.Seckilld(ctx, "activity", "close", s.product)
+	return err
+}

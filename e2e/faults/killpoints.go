@@ -1,0 +1,121 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/seckill-edge/seckill/e2e/proxy"
+	"github.com/seckill-edge/seckill/internal/killpoint"
+)
+
+// dieWithin bounds how long a process may take to come to its kill point under
+// load. The relay's is the farthest: its orders must be old enough first.
+const dieWithin = 20 * time.Second
+
+// killKinds are deaths at a named line of our own code.
+func killKinds() []Kind {
+	var all []Kind
+	for _, place := range []string{killpoint.AfterReserve, killpoint.AfterPublish} {
+		all = append(all, Kind{Name: "edge dies " + place, Last: moment, Make: edgeDies(place)})
+	}
+	for _, place := range []string{killpoint.BeforeCommit, killpoint.AfterCommit, killpoint.AfterAck, killpoint.AfterSettle} {
+		all = append(all, Kind{Name: "backend dies " + place, Last: moment, Make: backendDies(place, nothing, nothing)})
+	}
+	return append(all,
+		Kind{Name: "backend dies " + killpoint.AfterBury, Last: moment, DeadLetters: true, Make: backendDies(killpoint.AfterBury, (*Field).sendGarbage, nothing)},
+		Kind{Name: "backend dies " + killpoint.AfterRelay, Last: moment, Make: backendDies(killpoint.AfterRelay, (*Field).leaveBehind, (*Field).joinAgain)})
+}
+
+func at(place string, nth int) string { return fmt.Sprint(killpoint.Variable, "=", place, ":", nth) }
+
+// edgeDies starts an edge anew, so that it dies at a place.
+func edgeDies(place string) func(*Field, *rand.Rand) Fault {
+	return func(f *Field, r *rand.Rand) Fault {
+		e, nth := f.Edges[r.IntN(len(f.Edges))], 1+r.IntN(20)
+		return Fault{
+			Inject: func(ctx context.Context) error {
+				if err := e.Process.Stop(); err != nil {
+					return err
+				}
+				if err := f.StartEdge(ctx, e, at(place, nth)); err != nil {
+					return err
+				}
+				return dies(ctx, place, e.Done())
+			},
+			Heal: func(ctx context.Context) error { return f.StartEdge(ctx, e) },
+		}
+	}
+}
+
+// backendDies starts all backends anew, so that one dies at a place: whichever
+// comes to it first. prepare then brings them there.
+func backendDies(place string, prepare, after func(*Field) error) func(*Field, *rand.Rand) Fault {
+	return func(f *Field, r *rand.Rand) Fault {
+		nth := 1 + r.IntN(5)
+		if place == killpoint.AfterBury || place == killpoint.AfterRelay {
+			nth = 1
+		}
+		return Fault{
+			Inject: func(ctx context.Context) error {
+				for _, b := range f.Backends {
+					if err := b.Process.Stop(); err != nil {
+						return err
+					}
+					if err := f.StartBackend(ctx, b, at(place, nth)); err != nil {
+						return err
+					}
+				}
+				if err := prepare(f); err != nil {
+					return err
+				}
+				return dies(ctx, place, f.Backends[0].Done(), f.Backends[1].Done())
+			},
+			Heal: func(ctx context.Context) error {
+				errs := []error{after(f)}
+				for _, b := range f.Backends { // the other one has the same end before it
+					errs = append(errs, b.Kill(), f.StartBackend(ctx, b))
+				}
+				return errors.Join(errs...)
+			},
+		}
+	}
+}
+
+// dies waits for the first of some processes to end.
+func dies(ctx context.Context, place string, done ...<-chan struct{}) error {
+	timer := time.NewTimer(dieWithin)
+	defer timer.Stop()
+	if len(done) == 1 {
+		done = append(done, nil)
+	}
+	select {
+	case <-done[0]:
+		return nil
+	case <-done[1]:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("nobody came to %s within %v", place, dieWithin)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func nothing(*Field) error { return nil }
+
+// sendGarbage publishes a message that nobody can read.
+func (f *Field) sendGarbage() error {
+	return f.broker(func(ch *amqp.Channel) error {
+		return ch.Publish("", ordersQueue, false, false, amqp.Publishing{MessageId: "garbage", Body: []byte("garbage"), DeliveryMode: amqp.Persistent})
+	})
+}
+
+// leaveBehind cuts an edge from the broker, so that it leaves its orders to the
+// relay.
+func (f *Field) leaveBehind() error { return f.Edges[0].RabbitMQ.Set(proxy.Mode{Cut: true}) }
+
+func (f *Field) joinAgain() error { return f.Edges[0].RabbitMQ.Set(proxy.Mode{}) }
