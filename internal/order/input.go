@@ -32,3 +32,17 @@ func ValidUser(id string) bool {
 	}
 	return true
 }
+
+// ValidPayment says whether id is a reference that a payment service may give to
+// a payment: 1 to 128 visible ASCII characters.
+func ValidPayment(id string) bool {
+	if len(id) == 0 || len(id) > MaxPaymentBytes {
+		return false
+	}
+	for i := range len(id) {
+		if id[i] <= ' ' || id[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

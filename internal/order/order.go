@@ -37,4 +37,6 @@ const (
 	MaxUserBytes = 128
 	// MaxProductBytes bounds a product id and an activity id.
 	MaxProductBytes = 64
+	// MaxPaymentBytes bounds the reference of a payment.
+	MaxPaymentBytes = 128
 )

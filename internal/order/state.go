@@ -1,5 +1,7 @@
 package order
 
+import "slices"
+
 // State is where a stored order stands. It is what SQL stores and what the
 // status page says.
 type State string
@@ -15,12 +17,46 @@ const (
 	Rejected  State = "rejected"
 )
 
+// moves is the whole table of allowed moves. What is not in it does not happen,
+// neither in SQL nor in Redis.
+var moves = map[State][]State{
+	Queued:  {Created, Rejected},
+	Created: {Paid, Cancelled, Expired},
+}
+
+// States are all states, in the order of an order's life.
+func States() []State {
+	return []State{Queued, Created, Paid, Cancelled, Expired, Rejected}
+}
+
+// Next are the states that an order in state s can move to; none if s is final.
+// Created leads on only where the activity has a payment stage: without one it is
+// where an order ends, sold.
+func (s State) Next() []State { return slices.Clone(moves[s]) }
+
+// Previous are the states that an order can come to s from.
+func (s State) Previous() []State {
+	var from []State
+	for _, before := range States() {
+		if Moves(before, s) {
+			from = append(from, before)
+		}
+	}
+	return from
+}
+
+// Moves says whether an order may move from one state to the other.
+func Moves(from, to State) bool { return slices.Contains(moves[from], to) }
+
+// Final says that an order in this state stays in it, payment stage or not.
+func (s State) Final() bool { return len(moves[s]) == 0 }
+
 // HoldsStock says whether an order in this state keeps its units from others.
 func (s State) HoldsStock() bool {
 	return s == Queued || s == Created || s == Paid
 }
 
-// Reason says why an order was rejected. Empty for every other state.
+// Reason says why an order was rejected or cancelled. Empty for every other state.
 type Reason string
 
 // The reasons a backend rejects a granted reservation for.
@@ -39,3 +75,19 @@ const (
 	// were given back.
 	ReasonDead Reason = "dead_letter"
 )
+
+// ValidCancelReason says whether r may be stored as the reason of a cancellation:
+// up to 32 of a-z 0-9 and _, a word of the caller's own. It may be empty.
+func ValidCancelReason(r Reason) bool {
+	if len(r) > 32 {
+		return false
+	}
+	for i := range len(r) {
+		switch c := r[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}
