@@ -10,6 +10,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 // Way is how one direction is treated. The zero Way passes everything on.
@@ -46,7 +48,12 @@ type Proxy struct {
 // New listens on a free loopback port and passes connections on to target.
 // Close must be called.
 func New(target string) (*Proxy, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	// A port that nobody is given by chance while the proxy is cut.
+	addr, err := servicetest.FreeAddr()
+	if err != nil {
+		return nil, fmt.Errorf("a proxy for %s: %w", target, err)
+	}
+	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("a proxy for %s: %w", target, err)
 	}

@@ -33,9 +33,10 @@ func Start(name string, cmd *exec.Cmd, logPath string) (*Process, error) {
 	return startProcess(name, cmd, logPath)
 }
 
-// FreeAddr returns 127.0.0.1 with a port that was free a moment ago.
+// FreeAddr returns 127.0.0.1 with a port that was free a moment ago, and that no
+// outgoing connection takes.
 func FreeAddr() (string, error) {
-	port, err := freePort()
+	port, err := steadyPort()
 	if err != nil {
 		return "", err
 	}

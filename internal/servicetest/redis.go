@@ -41,7 +41,7 @@ func StartRedis(ctx context.Context, dir string, args ...string) (*Redis, error)
 	var err error
 	for range portTries {
 		r := &Redis{dir: dir, args: args}
-		if r.port, err = freePort(); err != nil {
+		if r.port, err = steadyPort(); err != nil {
 			return nil, err
 		}
 		if err = r.start(ctx); err == nil {
