@@ -59,6 +59,7 @@ func decide(l *ledger, orders []*order.Order, now time.Time) decision {
 		if !repeat {
 			state, reason := l.judge(o, d.units[o.ActivityID])
 			row = newOrderRow(o, state, reason, now)
+			row.setDue(a.payWindow(), now)
 			l.rows[o.ID] = row
 			d.insert = append(d.insert, row)
 			if state.HoldsStock() {

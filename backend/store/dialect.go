@@ -11,6 +11,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 )
 
 // dialect is what MySQL and SQLite do differently.
@@ -24,6 +25,9 @@ type dialect interface {
 	txOptions() *sql.TxOptions
 	// ordersBy names the table orders in a FROM clause, read through an index.
 	ordersBy(index string) string
+	// passing locks the rows that a read finds and leaves out those that others
+	// have locked.
+	passing() clause.Locking
 	// conflict says that err ends when the whole transaction is tried again.
 	conflict(err error) bool
 	// duplicate says that err is a violated unique index.
@@ -42,6 +46,7 @@ type dialect interface {
 const (
 	indexPrimary = "PRIMARY"
 	indexClaim   = "orders_claim"
+	indexDue     = "orders_due"
 )
 
 func parse(address string, log *slog.Logger) (dialect, error) {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -50,6 +51,9 @@ func (s *Store) migrateTo(ctx context.Context, version int64) (applied []string,
 			return applied, fmt.Errorf("reading the migrations: %w", err)
 		}
 		results, err := provider.UpTo(ctx, version)
+		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
+			results = partial.Applied // the rest another process was faster with
+		}
 		for _, r := range results {
 			applied = append(applied, path.Base(r.Source.Path))
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/pressly/goose/v3"
 	gormmysql "gorm.io/driver/mysql"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 )
 
 // Bounds of a MySQL pool. A server's default is 151 connections for everybody.
@@ -119,6 +120,10 @@ func (d *mysqlDialect) txOptions() *sql.TxOptions {
 // grown from nothing to millions let the optimiser believe in a full scan.
 func (d *mysqlDialect) ordersBy(index string) string {
 	return "orders FORCE INDEX (" + index + ")"
+}
+
+func (d *mysqlDialect) passing() clause.Locking {
+	return clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked}
 }
 
 func (d *mysqlDialect) conflict(err error) bool {

@@ -69,6 +69,8 @@ type orderRow struct {
 	ReservedMS int64  `gorm:"column:reserved_ms"`
 	CreatedMS  int64  `gorm:"column:created_ms"`
 	UpdatedMS  int64  `gorm:"column:updated_ms"`
+	// DueMS is nil where there is no payment stage.
+	DueMS *int64 `gorm:"column:due_ms"`
 }
 
 // TableName tells GORM where orders are.
@@ -87,6 +89,14 @@ func newOrderRow(o *order.Order, state order.State, reason order.Reason, now tim
 	return r
 }
 
+// setDue gives an order that waits for its payment the time until which it does.
+func (r *orderRow) setDue(payWindow time.Duration, now time.Time) {
+	if payWindow > 0 && order.State(r.State) == order.Created {
+		due := now.Add(payWindow).UnixMilli()
+		r.DueMS = &due
+	}
+}
+
 // isFor says whether the row is what o was stored as. (The claim is not
 // compared: it is gone when the order holds no stock.)
 func (r *orderRow) isFor(o *order.Order) bool {
@@ -102,6 +112,9 @@ func (r *orderRow) order() Order {
 		},
 		State: order.State(r.State), Reason: order.Reason(r.Reason),
 		CreatedAt: instant(r.CreatedMS), UpdatedAt: instant(r.UpdatedMS),
+	}
+	if r.DueMS != nil {
+		o.DueAt = instant(*r.DueMS)
 	}
 	if r.Claim != nil {
 		o.Claim = *r.Claim

@@ -10,6 +10,7 @@ import (
 	gormsqlite "github.com/libtnb/sqlite"
 	"github.com/pressly/goose/v3"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 	modernc "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -55,6 +56,11 @@ func (d *sqliteDialect) gorm(pool *sql.DB) gorm.Dialector {
 func (d *sqliteDialect) txOptions() *sql.TxOptions { return nil }
 
 func (d *sqliteDialect) ordersBy(string) string { return "orders" }
+
+// passing asks for nothing: a transaction that writes has the whole file.
+func (d *sqliteDialect) passing() clause.Locking {
+	return clause.Locking{Strength: clause.LockingStrengthUpdate}
+}
 
 func (d *sqliteDialect) conflict(err error) bool {
 	e, ok := errors.AsType[*modernc.Error](err)

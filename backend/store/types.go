@@ -50,9 +50,12 @@ type Activity struct {
 type Order struct {
 	order.Order
 	State     order.State
-	Reason    order.Reason // with order.Rejected
+	Reason    order.Reason // with order.Rejected, and perhaps with order.Cancelled
 	CreatedAt time.Time
 	UpdatedAt time.Time
+	// DueAt is when it expires unless it is paid before; it says so in every later
+	// state, too. Zero: no payment stage.
+	DueAt time.Time
 }
 
 // Saved is what became of one order of a SaveOrders call.
