@@ -15,6 +15,9 @@ var (
 	holdScript = redis.NewScript(recordSource + holdSource)
 )
 
+// Unproven is the run id of an activity that Hold has shut: no server's.
+const Unproven = "unproven"
+
 // Hold shuts an activity until its stock is proven (see Prove) and returns the
 // epoch under which that is done: above every epoch before. Whatever Redis has
 // lost or damaged of the activity itself is written again from a, whose State,

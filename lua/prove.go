@@ -19,7 +19,7 @@ var (
 // Errors of proving a stock, beside those of the connection.
 var (
 	// ErrOvertaken: the activity is not, or no longer, being proven under this
-	// epoch: somebody else has held it since.
+	// epoch: somebody else has held it since, or Redis has been restarted.
 	ErrOvertaken = errors.New("somebody else has taken over")
 	// ErrMoved: an order has moved since the counters were read.
 	ErrMoved = errors.New("an order has moved meanwhile")
@@ -52,21 +52,23 @@ func ReadCounters(ctx context.Context, c redis.Cmdable, product string) (Counter
 // the server that the script runs on, and opens the activity or leaves it held,
 // under a new epoch. was is what ReadCounters said before the records were read;
 // ErrMoved if it is not so any more, because then the records may have changed.
-func Prove(ctx context.Context, c redis.Scripter, product, activityID string, epoch int64, to ActivityState, was Counters, units Units) (int64, error) {
-	next, err := prove(ctx, c, product, activityID, epoch, to, was, units)
+// server is the run id of the server they were read from; ErrOvertaken if it has
+// been restarted since, and may have forgotten them again.
+func Prove(ctx context.Context, c redis.Scripter, product, activityID string, epoch int64, to ActivityState, was Counters, units Units, server string) (int64, error) {
+	next, err := prove(ctx, c, product, activityID, epoch, to, was, units, server)
 	if err != nil {
 		return 0, fmt.Errorf("proving activity %.80q of product %.80q: %w", activityID, product, err)
 	}
 	return next, nil
 }
 
-func prove(ctx context.Context, c redis.Scripter, product, activityID string, epoch int64, to ActivityState, was Counters, units Units) (int64, error) {
+func prove(ctx context.Context, c redis.Scripter, product, activityID string, epoch int64, to ActivityState, was Counters, units Units, server string) (int64, error) {
 	if to != Open && to != OnHold {
 		return 0, fmt.Errorf("state %q, want %q or %q", to, Open, OnHold)
 	}
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	cmd, err := run(ctx, c, proveScript, product, activityID, number(epoch), string(to), was[0], was[1], was[2],
-		number(units.Available), number(units.Frozen), number(units.Sold))
+		number(units.Available), number(units.Frozen), number(units.Sold), server)
 	if err != nil {
 		return 0, err
 	}

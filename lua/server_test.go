@@ -131,7 +131,7 @@ func everything(t *testing.T, c redis.UniversalClient) {
 	require.Equal(t, []bool{true, true}, rewritten)
 	was, err := ReadCounters(ctx, c, product)
 	require.NoError(t, err)
-	_, err = Prove(ctx, c, product, "a-2", epoch, Open, was, Units{Available: 4, Sold: 1})
+	_, err = Prove(ctx, c, product, "a-2", epoch, Open, was, Units{Available: 4, Sold: 1}, audit(t, c).ServerRun)
 	require.NoError(t, err)
 	s := audit(t, c)
 	require.True(t, s.Proven())
