@@ -41,7 +41,9 @@ func TestEveryAnswer(t *testing.T) {
 			require.NoError(t, err)
 			saw("Preheated", int64(p))
 		}
-		one := func(user string, quantity int) Request { return Request{id.next(), user, quantity} }
+		one := func(user string, quantity int) Request {
+			return Request{OrderID: id.next(), UserID: user, Quantity: quantity}
+		}
 
 		ask(1, one("u", 1)) // no product
 		a := sale(3, 2)
@@ -53,9 +55,12 @@ func TestEveryAnswer(t *testing.T) {
 		first := one("u", 2)
 		ask(1, first, one("u", 1), one("v", 2), one("v", 1), one("w", 1), one("w", 0))
 		ask(0, one("w", 1))
+		key := HashKey(product, "u", "k")
+		require.NoError(t, c.HSet(ctx, KeysOf(product).Users, "k", FormatRecord([]Entry{{Mark: MarkExpired, OrderID: id.next(), Quantity: 1, Claim: 1, At: time.Now(), Key: key}})).Err())
+		ask(1, Request{OrderID: id.next(), UserID: "k", Quantity: 2, Key: key}) // key reused
 		for _, m := range slices.Concat(
-			change(t, c, MarkSettled, Move{"u", first.OrderID}, Move{"u", first.OrderID}, Move{"x", first.OrderID}),
-			change(t, c, MarkExpired, Move{"u", first.OrderID})) {
+			change(t, c, MarkSettled, Move{UserID: "u", OrderID: first.OrderID}, Move{UserID: "u", OrderID: first.OrderID}, Move{UserID: "x", OrderID: first.OrderID}),
+			change(t, c, MarkExpired, Move{UserID: "u", OrderID: first.OrderID})) {
 			saw("Moved", int64(m))
 		}
 		require.NoError(t, c.FlushDB(ctx).Err())
@@ -145,6 +150,9 @@ func TestScriptsNameTheirKeys(t *testing.T) {
 			command := source[call[2]:call[3]]
 			rest, _, _ := strings.Cut(source[call[1]:], "\n")
 			switch command {
+			case "PUBLISH":
+				require.Regexp(t, `^, 'seckill:changes', `, rest)
+				require.Contains(t, source, "'"+Changes+"'")
 			case "TIME":
 				require.Regexp(t, `^\)`, rest)
 			case "INFO":

@@ -30,7 +30,7 @@ func BenchmarkReserve(b *testing.B) {
 					last := buyers.Add(uint64(size))
 					for i := range reqs {
 						n := ids(last - uint64(i))
-						reqs[i] = Request{n.next(), "buyer-" + strconv.FormatUint(uint64(n), 10), 1}
+						reqs[i] = Request{OrderID: n.next(), UserID: "buyer-" + strconv.FormatUint(uint64(n), 10), Quantity: 1}
 					}
 					batch, err := Reserve(b.Context(), c, product, 1, reqs)
 					if err != nil || batch.Results[0].Outcome != Reserved {

@@ -86,11 +86,11 @@ func TestDamage(t *testing.T) {
 				var id ids
 				load(t, c, sale(10, 5))
 				order := id.next()
-				require.Equal(t, []Result{{Reserved, "", 1}}, reserve(t, c, Request{order, "u", 2}))
+				require.Equal(t, []Result{{Outcome: Reserved, OrderID: "", Claim: 1}}, reserve(t, c, Request{OrderID: order, UserID: "u", Quantity: 2}))
 				require.NoError(t, tc.spoil(ctx, c, KeysOf(product)))
 				before := dump(t, c)
 
-				got := outcomes(reserve(t, c, Request{id.next(), "u", 1}, Request{id.next(), "v", 1}, Request{id.next(), "w", 0}))
+				got := outcomes(reserve(t, c, Request{OrderID: id.next(), UserID: "u", Quantity: 1}, Request{OrderID: id.next(), UserID: "v", Quantity: 1}, Request{OrderID: id.next(), UserID: "w", Quantity: 0}))
 				require.Equal(t, []Outcome{Held, Held, BadArguments}, got)
 				s, found, err := Audit(ctx, c, product)
 				require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestDamage(t *testing.T) {
 				require.Equal(t, Refused, p)
 				require.Equal(t, before, dump(t, c))
 
-				one := []Move{{"u", order}}
+				one := []Move{{UserID: "u", OrderID: order}}
 				settle := func() ([]Moved, error) { return Settle(ctx, c, product, MarkSettled, one) }
 				release := func() ([]Moved, error) { return Release(ctx, c, product, MarkExpired, one) }
 				if !strings.Contains(tc.works, "s") {
@@ -150,7 +150,8 @@ func TestDamagedRecord(t *testing.T) {
 	id := made.next()
 	for _, record := range []string{
 		"", "x", "q", "q:" + id, "z:" + id + ":1:1:1", "q:" + id + ":0:1:1", "q:" + id + ":1:1:", ",q:" + id + ":1:1:1",
-		"q:" + id + ":1:1:1,", "q:" + id + ":1:1:1,,q:" + id + ":1:1:1", "q:" + id + ":1:1:1:1", "qq:" + id + ":1:1:1", "q:" + id + ":-1:1:1",
+		"q:" + id + ":1:1:1,", "q:" + id + ":1:1:1,,q:" + id + ":1:1:1", "q:" + id + ":1:1:1:1", "q:" + id + ":1:1:1:", "q:" + id + ":1:1:1:abcdefghijkl",
+		"r:" + id + ":1:1:1:abcdefghijk:", "r:" + id + ":1:1:1:abcdefghijk:oo", "r:" + id + ":1:1:1:abcdefghij:o", "q:" + id + ":1:1:1x", "qq:" + id + ":1:1:1", "q:" + id + ":-1:1:1",
 	} {
 		t.Run(record, func(t *testing.T) {
 			_, err := ParseRecord(record)
@@ -161,17 +162,17 @@ func TestDamagedRecord(t *testing.T) {
 				load(t, c, sale(10, 2))
 				require.NoError(t, c.HSet(ctx, KeysOf(product).Users, "u", record).Err())
 				other := id.next()
-				got := outcomes(reserve(t, c, Request{id.next(), "u", 1}, Request{other, "v", 1}))
+				got := outcomes(reserve(t, c, Request{OrderID: id.next(), UserID: "u", Quantity: 1}, Request{OrderID: other, UserID: "v", Quantity: 1}))
 				require.Equal(t, []Outcome{Held, Reserved}, got)
 				_, err := RecordOf(ctx, c, product, "u")
 				require.Error(t, err)
 				_, err = Records(ctx, c, product, []string{"v", "u"})
 				require.ErrorContains(t, err, `user "u"`)
-				moved, err := Settle(ctx, c, product, MarkPaid, []Move{{"u", id.next()}, {"v", other}})
+				moved, err := Settle(ctx, c, product, MarkPaid, []Move{{UserID: "u", OrderID: id.next()}, {UserID: "v", OrderID: other}})
 				require.NoError(t, err)
 				require.Equal(t, []Moved{Unknown, Done}, moved)
 				require.NoError(t, c.Del(ctx, KeysOf(product).Activity).Err())
-				require.Equal(t, []Outcome{NoProduct}, outcomes(reserve(t, c, Request{id.next(), "u", 1})))
+				require.Equal(t, []Outcome{NoProduct}, outcomes(reserve(t, c, Request{OrderID: id.next(), UserID: "u", Quantity: 1})))
 			})
 		})
 	}
@@ -182,7 +183,7 @@ func TestWithoutKeys(t *testing.T) {
 	onEach(t, func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		var id ids
-		moves := []Move{{"u", id.next()}, {"u", "no order id"}, {"", ""}}
+		moves := []Move{{UserID: "u", OrderID: id.next()}, {UserID: "u", OrderID: "no order id"}, {UserID: "", OrderID: ""}}
 		for _, to := range []Mark{MarkCreated, MarkSettled, MarkPaid} {
 			moved, err := Settle(ctx, c, product, to, moves)
 			require.NoError(t, err)
@@ -214,13 +215,13 @@ func TestForgottenScripts(t *testing.T) {
 		load(t, c, sale(10, 1))
 		flush()
 		one := id.next()
-		require.Equal(t, []Outcome{Reserved}, outcomes(reserve(t, c, Request{one, "u", 1})))
+		require.Equal(t, []Outcome{Reserved}, outcomes(reserve(t, c, Request{OrderID: one, UserID: "u", Quantity: 1})))
 		flush()
-		moved, err := Settle(ctx, c, product, MarkCreated, []Move{{"u", one}})
+		moved, err := Settle(ctx, c, product, MarkCreated, []Move{{UserID: "u", OrderID: one}})
 		require.NoError(t, err)
 		require.Equal(t, []Moved{Done}, moved)
 		flush()
-		moved, err = Release(ctx, c, product, MarkCancelled, []Move{{"u", one}})
+		moved, err = Release(ctx, c, product, MarkCancelled, []Move{{UserID: "u", OrderID: one}})
 		require.NoError(t, err)
 		require.Equal(t, []Moved{Done}, moved)
 		flush()
@@ -238,11 +239,11 @@ func TestServerGone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	var id ids
-	_, err := Reserve(ctx, c, product, 1, []Request{{id.next(), "u", 1}})
+	_, err := Reserve(ctx, c, product, 1, []Request{{OrderID: id.next(), UserID: "u", Quantity: 1}})
 	require.ErrorContains(t, err, "reserving units of product p-1 for 1 requests: ")
-	_, err = Settle(ctx, c, product, MarkPaid, []Move{{"u", id.next()}})
+	_, err = Settle(ctx, c, product, MarkPaid, []Move{{UserID: "u", OrderID: id.next()}})
 	require.ErrorContains(t, err, "settling 1 orders of product p-1: ")
-	_, err = Release(ctx, c, product, MarkExpired, []Move{{"u", id.next()}})
+	_, err = Release(ctx, c, product, MarkExpired, []Move{{UserID: "u", OrderID: id.next()}})
 	require.ErrorContains(t, err, "releasing 1 orders of product p-1: ")
 	_, err = Preheat(ctx, c, sale(1, 1))
 	require.ErrorContains(t, err, "preheating activity a-1 of product p-1: ")

@@ -28,7 +28,7 @@ func TestHold(t *testing.T) {
 				var id ids
 				a := sale(10, 5)
 				load(t, c, a)
-				reserve(t, c, Request{id.next(), "u", 2})
+				reserve(t, c, Request{OrderID: id.next(), UserID: "u", Quantity: 2})
 				require.NoError(t, spoil(ctx, c, KeysOf(product)))
 				epoch, made, err := Hold(ctx, c, a, "")
 				require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestHold(t *testing.T) {
 
 				_, _, err = SetState(ctx, c, product, "a-1", Open)
 				require.ErrorIs(t, err, ErrUnproven)
-				b, err := Reserve(ctx, c, product, again, []Request{{id.next(), "v", 1}})
+				b, err := Reserve(ctx, c, product, again, []Request{{OrderID: id.next(), UserID: "v", Quantity: 1}})
 				require.NoError(t, err)
 				require.Equal(t, Held, b.Results[0].Outcome)
 
@@ -58,7 +58,7 @@ func TestHold(t *testing.T) {
 				s = audit(t, c)
 				require.True(t, s.Proven())
 				require.Equal(t, [3]int64{10, 0, 0}, [3]int64{s.Available, s.Frozen, s.Sold})
-				b, err = Reserve(ctx, c, product, next, []Request{{id.next(), "v", 1}})
+				b, err = Reserve(ctx, c, product, next, []Request{{OrderID: id.next(), UserID: "v", Quantity: 1}})
 				require.NoError(t, err)
 				require.Equal(t, Reserved, b.Results[0].Outcome)
 			})
@@ -135,7 +135,7 @@ func TestProve(t *testing.T) {
 		a := sale(10, 5)
 		load(t, c, a)
 		order := id.next()
-		reserve(t, c, Request{order, "u", 2})
+		reserve(t, c, Request{OrderID: order, UserID: "u", Quantity: 2})
 		prove := func(epoch int64, to ActivityState, was Counters, u Units) error {
 			_, err := Prove(ctx, c, product, "a-1", epoch, to, was, u)
 			return err
@@ -153,7 +153,7 @@ func TestProve(t *testing.T) {
 		require.Equal(t, before, dump(t, c))
 
 		// A settlement while the records are read.
-		change(t, c, MarkSettled, Move{"u", order})
+		change(t, c, MarkSettled, Move{UserID: "u", OrderID: order})
 		require.ErrorIs(t, prove(epoch, Open, was, Units{8, 2, 0}), ErrMoved)
 		require.NoError(t, prove(epoch, OnHold, Counters{"8", "0", "2"}, Units{8, 0, 2}))
 		s := audit(t, c)
@@ -225,7 +225,7 @@ func TestLookingAtKeys(t *testing.T) {
 		load(t, c, sale(10, 5))
 		var id ids
 		order := id.next()
-		reserve(t, c, Request{order, "u", 1})
+		reserve(t, c, Request{OrderID: order, UserID: "u", Quantity: 1})
 		k := KeysOf(product)
 		for _, key := range []string{k.Edges, k.Fence, "seckill:lease:{" + product + "}", "seckill:stock:{p-2}", "other:{" + product + "}"} {
 			require.NoError(t, c.Set(ctx, key, "1", 0).Err())

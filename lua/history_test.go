@@ -9,6 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/seckill-edge/seckill/internal/order"
 )
 
 // TestHistories runs random histories on the scripts and on the model.
@@ -48,6 +50,10 @@ type history struct {
 
 var (
 	historyUsers = []string{"u", "v", "w:,{x}"}
+	// One of none, for most requests.
+	historyKeys = []string{"", "", HashKey(product, "any", "1"), HashKey(product, "any", "2"), "12345678901", "----_------"}
+	// Reasons, one of none.
+	historyReasons = []order.Reason{"", order.ReasonOversold, order.ReasonLost, order.ReasonDead}
 	// Small ones are frequent, so that buyers come to have several orders.
 	historyQuantities = []int{1, 1, 1, 1, 2, 2, 3, 5, 0, -1}
 )
@@ -55,7 +61,7 @@ var (
 // pick draws an order that was asked for before.
 func (h *history) pick(t *rapid.T) Move {
 	if len(h.all) == 0 || rapid.IntRange(0, 19).Draw(t, "unknown") == 0 {
-		return Move{rapid.SampledFrom(historyUsers).Draw(t, "user"), h.ids.next()}
+		return Move{UserID: rapid.SampledFrom(historyUsers).Draw(t, "user"), OrderID: h.ids.next()}
 	}
 	return rapid.SampledFrom(h.all).Draw(t, "order")
 }
@@ -63,12 +69,13 @@ func (h *history) pick(t *rapid.T) Move {
 func (h *history) reserve(t *rapid.T) {
 	reqs := make([]Request, rapid.IntRange(1, 8).Draw(t, "requests"))
 	for i := range reqs {
-		v := Move{rapid.SampledFrom(historyUsers).Draw(t, "user"), h.ids.next()}
+		v := Move{UserID: rapid.SampledFrom(historyUsers).Draw(t, "user"), OrderID: h.ids.next()}
 		if len(h.all) > 0 && rapid.IntRange(0, 4).Draw(t, "repeat") == 0 {
 			v = h.pick(t)
 		}
 		h.all = append(h.all, v)
-		reqs[i] = Request{v.OrderID, v.UserID, rapid.SampledFrom(historyQuantities).Draw(t, "quantity")}
+		reqs[i] = Request{OrderID: v.OrderID, UserID: v.UserID, Quantity: rapid.SampledFrom(historyQuantities).Draw(t, "quantity"),
+			Key: rapid.SampledFrom(historyKeys).Draw(t, "key")}
 	}
 	epoch := h.m.epoch
 	if rapid.IntRange(0, 9).Draw(t, "stale") == 0 {
@@ -110,6 +117,9 @@ func (h *history) settle(t *rapid.T) {
 func (h *history) release(t *rapid.T) {
 	to := rapid.SampledFrom([]Mark{MarkRejected, MarkCancelled, MarkExpired}).Draw(t, "mark")
 	moves := h.moves(t)
+	for i := range moves {
+		moves[i].Reason = rapid.SampledFrom(historyReasons).Draw(t, "reason")
+	}
 	got, err := Release(h.ctx, h.c, product, to, moves)
 	require.NoError(t, err)
 	for i, v := range moves {

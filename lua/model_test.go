@@ -27,6 +27,14 @@ func (m *model) reserve(epoch int64, r Request, at time.Time) Result {
 		if e.OrderID == r.OrderID {
 			return Result{Outcome: Reserved, Claim: e.Claim}
 		}
+	}
+	for _, e := range m.users[r.UserID] {
+		if r.Key != "" && e.Key == r.Key {
+			if e.Quantity != r.Quantity {
+				return Result{Outcome: KeyReused}
+			}
+			return Result{Outcome: Reserved, OrderID: e.OrderID, Repeat: true}
+		}
 		if !givenBack(e.Mark) {
 			held, latest, used[e.Claim] = held+e.Quantity, e.OrderID, true
 		}
@@ -55,7 +63,7 @@ func (m *model) reserve(epoch int64, r Request, at time.Time) Result {
 	}
 	m.avail -= int64(r.Quantity)
 	m.frozen += int64(r.Quantity)
-	m.users[r.UserID] = append(m.users[r.UserID], Entry{MarkQueued, r.OrderID, r.Quantity, claim, at})
+	m.users[r.UserID] = append(m.users[r.UserID], Entry{Mark: MarkQueued, OrderID: r.OrderID, Quantity: r.Quantity, Claim: claim, At: at, Key: r.Key})
 	m.outbox[r.OrderID] = r.UserID
 	return Result{Outcome: Reserved, Claim: claim}
 }
@@ -105,6 +113,9 @@ func (m *model) release(to Mark, v Move) Moved {
 	}
 	moved := *e
 	moved.Mark = to
+	if to == MarkRejected {
+		moved.Reason = v.Reason
+	}
 	m.frozen -= int64(moved.Quantity)
 	m.avail += int64(moved.Quantity)
 	record := slices.DeleteFunc(m.users[v.UserID], func(o Entry) bool { return o.OrderID == v.OrderID })

@@ -26,7 +26,7 @@ func move(ctx context.Context, c redis.Scripter, s *redis.Script, product string
 func moveOnce(ctx context.Context, c redis.Scripter, s *redis.Script, product string, to Mark, moves []Move) ([]Moved, error) {
 	n := len(moves)
 	args := make([]any, 1+2*n)
-	args[0] = string(to)
+	args[0] = string(to) + reasonLetters(to, moves)
 	for i := range moves {
 		args[1+i] = moves[i].UserID
 		args[1+n+i] = moves[i].OrderID
@@ -52,4 +52,22 @@ func moveOnce(ctx context.Context, c redis.Scripter, s *redis.Script, product st
 		}
 	}
 	return moved, nil
+}
+
+// reasonLetters is what release.lua is told of why orders are rejected.
+func reasonLetters(to Mark, moves []Move) string {
+	if to != MarkRejected {
+		return ""
+	}
+	letters, any := make([]byte, len(moves)), false
+	for i := range moves {
+		letters[i] = '-'
+		if letter, ok := letterOf(moves[i].Reason); ok {
+			letters[i], any = letter, true
+		}
+	}
+	if !any {
+		return ""
+	}
+	return string(letters)
 }

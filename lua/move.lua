@@ -1,9 +1,10 @@
 -- Put before settle.lua and release.lua, behind record.lua.
 --
 -- move carries out one batch of moves, as if they came one after the other, and
--- returns the script's reply.
+-- returns the script's reply, and whether units have moved.
 --     decide(mark)      1 if an order with this mark moves, else the answer
---     change(rec, at)   the record with the order, whose mark is at position at, moved
+--     change(rec, at, i)  the record with the order of move i, whose mark is at
+--                       position at, moved
 --     target            which of KEYS counts its units afterwards; 3: they stay frozen
 local function move(decide, change, target)
   local n = (#ARGV - 1) / 2
@@ -35,7 +36,7 @@ local function move(decide, change, target)
         users[seat - 1] = user
         place[user] = seat
       end
-      users[seat] = change(record, at)
+      users[seat] = change(record, at, i)
     end
     reply[1 + i] = answer
   end
@@ -58,5 +59,5 @@ local function move(decide, change, target)
     redis.call('DECRBY', KEYS[3], format('%.0f', units))
     redis.call('INCRBY', KEYS[target], format('%.0f', units))
   end
-  return reply
+  return reply, moving
 end

@@ -31,16 +31,16 @@ func TestMoves(t *testing.T) {
 				var id ids
 				one := id.next()
 				load(t, c, sale(10, 2))
-				reserve(t, c, Request{one, "u", 2})
+				reserve(t, c, Request{OrderID: one, UserID: "u", Quantity: 2})
 				if from != MarkQueued {
-					require.Equal(t, []Moved{Done}, change(t, c, from, Move{"u", one}), what)
+					require.Equal(t, []Moved{Done}, change(t, c, from, Move{UserID: "u", OrderID: one}), what)
 				}
 				// Twice in one batch: the second time it is no longer to be done.
 				second := answer
 				if answer == Done {
 					second = Already
 				}
-				require.Equal(t, []Moved{answer, Unknown, second}, change(t, c, to, Move{"u", one}, Move{"v", one}, Move{"u", one}), what)
+				require.Equal(t, []Moved{answer, Unknown, second}, change(t, c, to, Move{UserID: "u", OrderID: one}, Move{UserID: "v", OrderID: one}, Move{UserID: "u", OrderID: one}), what)
 				end := from
 				if answer == Done {
 					end = to
@@ -95,12 +95,12 @@ func TestMoveMany(t *testing.T) {
 			reqs := make([]Request, MaxPerCall)
 			for i := range reqs {
 				one := id.next()
-				reqs[i] = Request{one, "u" + one, 1}
-				moves = append(moves, Move{reqs[i].UserID, one})
+				reqs[i] = Request{OrderID: one, UserID: "u" + one, Quantity: 1}
+				moves = append(moves, Move{UserID: reqs[i].UserID, OrderID: one})
 			}
 			reserve(t, c, reqs...)
 		}
-		moves = append(moves, Move{"u", id.next()})
+		moves = append(moves, Move{UserID: "u", OrderID: id.next()})
 		moved := change(t, c, MarkSettled, moves...)
 		require.Len(t, moved, len(moves))
 		for i, m := range moved[:len(moved)-1] {
@@ -119,15 +119,15 @@ func TestRightToBuyReturns(t *testing.T) {
 		load(t, c, sale(10, 3))
 		var id ids
 		kept, first := id.next(), id.next()
-		require.Equal(t, []Result{{Reserved, "", 1}, {Reserved, "", 2}}, reserve(t, c, Request{first, "u", 1}, Request{kept, "u", 2}))
-		require.Equal(t, []Result{{AlreadyBought, kept, 0}}, reserve(t, c, Request{id.next(), "u", 1}))
+		require.Equal(t, []Result{{Outcome: Reserved, OrderID: "", Claim: 1}, {Outcome: Reserved, OrderID: "", Claim: 2}}, reserve(t, c, Request{OrderID: first, UserID: "u", Quantity: 1}, Request{OrderID: kept, UserID: "u", Quantity: 2}))
+		require.Equal(t, []Result{{Outcome: AlreadyBought, OrderID: kept, Claim: 0}}, reserve(t, c, Request{OrderID: id.next(), UserID: "u", Quantity: 1}))
 		last := first
 		for i := range 10 {
-			require.Equal(t, []Moved{Done, Already}, change(t, c, MarkCancelled, Move{"u", last}, Move{"u", last}), i)
+			require.Equal(t, []Moved{Done, Already}, change(t, c, MarkCancelled, Move{UserID: "u", OrderID: last}, Move{UserID: "u", OrderID: last}), i)
 			last = id.next()
-			require.Equal(t, []Result{{Reserved, "", 1}}, reserve(t, c, Request{last, "u", 1}), i)
+			require.Equal(t, []Result{{Outcome: Reserved, OrderID: "", Claim: 1}}, reserve(t, c, Request{OrderID: last, UserID: "u", Quantity: 1}), i)
 		}
-		require.Equal(t, []Moved{Unknown}, change(t, c, MarkCancelled, Move{"u", first}), "given back ten orders ago")
+		require.Equal(t, []Moved{Unknown}, change(t, c, MarkCancelled, Move{UserID: "u", OrderID: first}), "given back ten orders ago")
 		entries, err := RecordOf(t.Context(), c, product, "u")
 		require.NoError(t, err)
 		require.Len(t, entries, 10, "two live ones and eight that were given back")

@@ -15,6 +15,7 @@ const (
 	SoldOut       Outcome = -6
 	TooFew        Outcome = -7 // some units are left, fewer than asked for
 	Held          Outcome = -8 // shut until the stock is proven, stale epoch, or keys missing or damaged
+	KeyReused     Outcome = -9 // an earlier request had this key and asked for another quantity
 )
 
 // String names the outcome the way metrics and logs do.
@@ -38,6 +39,8 @@ func (o Outcome) String() string {
 		return "too_few"
 	case Held:
 		return "held"
+	case KeyReused:
+		return "key_reused"
 	}
 	return "unknown"
 }

@@ -14,7 +14,7 @@ import (
 var (
 	//go:embed preheat.lua
 	preheatSource string
-	preheatScript = redis.NewScript(recordSource + runidSource + preheatSource)
+	preheatScript = redis.NewScript(recordSource + changesSource + runidSource + preheatSource)
 )
 
 // Preheated is what became of a Preheat.

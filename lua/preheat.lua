@@ -31,4 +31,5 @@ redis.call('HSET', KEYS[1], 'id', ARGV[1], 'title', ARGV[2], 'start', ARGV[3], '
   'total', ARGV[5], 'limit', ARGV[6], 'pay', ARGV[7], 'state', ARGV[8], 'epoch', epoch,
   'run', ARGV[8] == 'open' and runid() or '')
 redis.call('MSET', KEYS[2], ARGV[5], KEYS[3], '0', KEYS[4], '0')
+changed()
 return 1

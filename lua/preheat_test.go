@@ -23,7 +23,7 @@ func TestPreheat(t *testing.T) {
 
 		var id ids
 		one := id.next()
-		reserve(t, c, Request{one, "u", 2})
+		reserve(t, c, Request{OrderID: one, UserID: "u", Quantity: 2})
 		before := dump(t, c)
 		again := sale(99, 9)
 		p, err := Preheat(ctx, c, again)
@@ -49,7 +49,7 @@ func TestPreheat(t *testing.T) {
 		refused("units are frozen and the outbox is not empty")
 		require.NoError(t, Confirm(ctx, c, product, []string{one}))
 		refused("units are frozen")
-		change(t, c, MarkPaid, Move{"u", one})
+		change(t, c, MarkPaid, Move{UserID: "u", OrderID: one})
 		require.NoError(t, c.HSet(ctx, KeysOf(product).Outbox, one, "u").Err())
 		refused("the outbox is not empty")
 		require.NoError(t, Confirm(ctx, c, product, []string{one}))

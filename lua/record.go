@@ -15,7 +15,7 @@ import (
 
 // ParseRecord reads a buyer's record: one entry an order, joined by commas,
 //
-//	mark:order id:quantity:claim:reserved at (ms)
+//	mark:order id:quantity:claim:reserved at (ms)[:key[:reason]]
 //
 // Entries stand in the order of reservation, but those that have given their
 // units back are behind the others that were there at that moment.
@@ -34,8 +34,8 @@ func ParseRecord(record string) ([]Entry, error) {
 
 func parseEntry(text string) (Entry, error) {
 	f := strings.Split(text, ":")
-	if len(f) != 5 {
-		return Entry{}, fmt.Errorf("%d fields, want 5", len(f))
+	if len(f) < 5 || len(f) > 7 {
+		return Entry{}, fmt.Errorf("%d fields, want 5 to 7", len(f))
 	}
 	if len(f[0]) != 1 || !Mark(f[0][0]).valid() {
 		return Entry{}, errors.New("unknown mark")
@@ -55,9 +55,63 @@ func parseEntry(text string) (Entry, error) {
 	if !ok {
 		return Entry{}, errors.New("the time is no number of milliseconds")
 	}
-	return Entry{
+	e := Entry{
 		Mark: Mark(f[0][0]), OrderID: f[1], Quantity: int(quantity), Claim: int(claim), At: time.UnixMilli(ms),
-	}, nil
+	}
+	if len(f) > 5 {
+		if e.Key = f[5]; !validKey(e.Key) && (e.Key != "" || len(f) == 6) {
+			return Entry{}, errors.New("the key is none")
+		}
+	}
+	if len(f) == 7 {
+		if len(f[6]) == 1 {
+			e.Reason = reasonsByLetter[f[6][0]]
+		}
+		if e.Reason == "" || e.Mark != MarkRejected {
+			return Entry{}, errors.New("the reason is none of a rejection")
+		}
+	}
+	return e, nil
+}
+
+// FindOrder reads one order of a record and leaves the rest unread; false if the
+// record has none of this id. id must be valid.
+func FindOrder(record, id string) (Entry, bool, error) {
+	at := strings.Index(record, ":"+id+":")
+	if at < 0 {
+		return Entry{}, false, nil
+	}
+	begin := strings.LastIndexByte(record[:at], ',') + 1
+	end := len(record)
+	if comma := strings.IndexByte(record[at:], ','); comma >= 0 {
+		end = at + comma
+	}
+	e, err := parseEntry(record[begin:end])
+	if err == nil && e.OrderID != id {
+		err = errors.New("the order id stands in another field")
+	}
+	if err != nil {
+		return Entry{}, false, fmt.Errorf("order %s in a buyer's record, %.80q: %w", id, record[begin:end], err)
+	}
+	return e, true, nil
+}
+
+// FindKey reads the order that was reserved under a key; false if the record has
+// none. key must be what HashKey made.
+func FindKey(record, key string) (Entry, bool, error) {
+	for part := range strings.SplitSeq(record, ",") {
+		if !strings.Contains(part, ":"+key) {
+			continue
+		}
+		e, err := parseEntry(part)
+		if err != nil {
+			return Entry{}, false, fmt.Errorf("entry of a buyer's record, %.80q: %w", part, err)
+		}
+		if e.Key == key {
+			return e, true, nil
+		}
+	}
+	return Entry{}, false, nil
 }
 
 // FormatRecord writes what ParseRecord reads. The entries must be valid.
@@ -75,6 +129,14 @@ func FormatRecord(entries []Entry) string {
 		out = strconv.AppendInt(out, int64(e.Claim), 10)
 		out = append(out, ':')
 		out = strconv.AppendInt(out, e.At.UnixMilli(), 10)
+		if letter, ok := letterOf(e.Reason); ok {
+			out = append(out, ':')
+			out = append(out, e.Key...)
+			out = append(out, ':', letter)
+		} else if e.Key != "" {
+			out = append(out, ':')
+			out = append(out, e.Key...)
+		}
 	}
 	return string(out)
 }
@@ -120,4 +182,18 @@ func Records(ctx context.Context, c redis.Cmdable, product string, users []strin
 		}
 	}
 	return records, nil
+}
+
+// RecordTexts reads the records of many buyers at one instant as they are
+// stored, one a user in their order; empty for one who has none.
+func RecordTexts(ctx context.Context, c redis.Cmdable, product string, users []string) ([]string, error) {
+	values, err := c.HMGet(ctx, KeysOf(product).Users, users...).Result()
+	if err != nil {
+		return nil, fmt.Errorf("reading the records of %d users of product %s: %w", len(users), product, err)
+	}
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i], _ = v.(string)
+	}
+	return texts, nil
 }

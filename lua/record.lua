@@ -1,7 +1,9 @@
 -- Put before the scripts that read buyers' records.
 --
 -- A record is one entry an order, joined by commas:
---     mark:order id:quantity:claim:reserved at (ms)
+--     mark:order id:quantity:claim:reserved at (ms)[:key[:reason]]
+-- The key is the 11 characters that the buyer's Idempotency-Key was made into,
+-- empty if there is only a reason, which is a letter beside mark r.
 -- Marks: q c freeze units, s p have sold them, r x e have given them back.
 -- Entries stand in the order of reservation; one that gives its units back
 -- moves to the end. So the last live entry is the latest order, and the first

@@ -12,6 +12,7 @@ func FuzzParseRecord(f *testing.F) {
 	for _, seed := range []string{
 		"", ",", "q", "q:" + id.next() + ":1:1:1764442047123",
 		"p:" + id.next() + ":999:2:0,x:" + id.next() + ":1:1:281474976710655",
+		"q:" + id.next() + ":1:1:1:abcdefghi_-", "r:" + id.next() + ":1:1:1:abcdefghi_-:o", "r:" + id.next() + ":1:1:1::l",
 		"q:" + id.next() + ":01:1:1", "q:" + id.next() + ":1:+1:1", "é:" + id.next() + ":1:1:1",
 	} {
 		f.Add(seed)
@@ -43,7 +44,7 @@ func TestRecords(t *testing.T) {
 		load(t, c, sale(10, 2))
 		var id ids
 		first, second := id.next(), id.next()
-		reserve(t, c, Request{first, "u", 1}, Request{second, "w", 2})
+		reserve(t, c, Request{OrderID: first, UserID: "u", Quantity: 1}, Request{OrderID: second, UserID: "w", Quantity: 2})
 		records, err = Records(ctx, c, product, []string{"w", "v", "u"})
 		require.NoError(t, err)
 		require.Len(t, records, 3)
@@ -63,7 +64,7 @@ func TestOutbox(t *testing.T) {
 			reqs := make([]Request, MaxPerCall)
 			for i := range reqs {
 				one := id.next()
-				reqs[i] = Request{one, "u" + one, 1}
+				reqs[i] = Request{OrderID: one, UserID: "u" + one, Quantity: 1}
 				want[one] = "u" + one
 			}
 			reserve(t, c, reqs...)

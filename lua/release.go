@@ -11,13 +11,16 @@ import (
 var (
 	//go:embed release.lua
 	releaseSource string
-	releaseScript = redis.NewScript(recordSource + moveSource + releaseSource)
+	releaseScript = redis.NewScript(recordSource + changesSource + moveSource + releaseSource)
 )
 
 // Release gives the units of queued or created orders back to the stock, and
 // their buyers the right to buy. to is MarkRejected, MarkCancelled or
 // MarkExpired. The orders leave the outbox, whatever the answer. It works in
 // every state of the activity and does not look at the epoch.
+//
+// The edges hear of returned units through Changes. With MarkRejected each move's
+// Reason goes into the buyer's record.
 //
 // There is one answer a move, in their order, as if they came one after the
 // other: Already for an order given back before, under any of the three marks,

@@ -3,13 +3,14 @@
 -- answer.
 --
 -- KEYS  1 activity  2 stock  3 frozen  4 sold  5 users  6 outbox
--- ARGV  1 the mark to set: r rejected, x cancelled, e expired, then for n
---       moves: n user ids, n order ids
+-- ARGV  1 the mark to set: r rejected, x cancelled, e expired; behind r may stand
+--       n letters, the reasons, - for none; then for n moves: n user ids, n
+--       order ids
 -- Returns {0, answer, ...}, one answer a move in their order: 1 done, 0 given
 -- back before, -1 no such order, -2 sold; or {-8} if keys are missing, damaged
 -- or of a wrong type: nothing was changed.
 
-local to = ARGV[1]
+local to = sub(ARGV[1], 1, 1)
 local keep = 8 -- given-back orders a record remembers
 
 local function decide(mark)
@@ -23,10 +24,15 @@ end
 
 -- change moves the entry to the end and forgets what was given back longest
 -- ago. It works on a record with a comma before each entry.
-local function change(record, at)
+local function change(record, at, i)
   record = ',' .. record
   local ends = find(record, ',', at + 1, true) or #record + 1
   local given = ',' .. to .. sub(record, at + 2, ends - 1)
+  local reason = match(ARGV[1], '^%l', 1 + i)
+  if reason then
+    local _, fields = string.gsub(given, ':', ':')
+    given = given .. (fields == 4 and '::' or ':') .. reason
+  end
   record = sub(record, 1, at - 1) .. sub(record, ends)
   local _, back = string.gsub(record, ',[rxe]:', '')
   if back >= keep then
@@ -35,4 +41,8 @@ local function change(record, at)
   return sub(record .. given, 2)
 end
 
-return move(decide, change, 2)
+local reply, back = move(decide, change, 2)
+if back then
+  changed()
+end
+return reply

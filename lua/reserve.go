@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,6 +25,8 @@ var (
 //
 //	BadArguments   quantity not 1 to 999 or above the limit per user, order id or user id malformed
 //	Reserved       the buyer's record has this order id already, in whatever state; nothing changes
+//	Reserved       the same with an order of this key and quantity: a Repeat
+//	KeyReused      an order of this key has another quantity
 //	NoProduct      no activity
 //	Held           counters, record or activity damaged; or on hold; or another epoch
 //	Ended          closed
@@ -48,6 +51,9 @@ func Reserve(ctx context.Context, c redis.Scripter, product string, epoch int64,
 		args[1+i] = reqs[i].UserID
 		args[1+n+i] = reqs[i].OrderID
 		args[1+2*n+i] = strconv.Itoa(reqs[i].Quantity)
+		if reqs[i].Key != "" {
+			args[1+2*n+i] = strconv.Itoa(reqs[i].Quantity) + ":" + reqs[i].Key
+		}
 	}
 	cmd, err := run(ctx, c, reserveScript, product, args...)
 	if err != nil {
@@ -83,12 +89,16 @@ func readBatch(reply []any) (Batch, error) {
 	for i, answer := range reply[5:] {
 		switch a := answer.(type) {
 		case string:
+			if first, repeat := strings.CutPrefix(a, "key:"); repeat {
+				b.Results[i] = Result{Outcome: Reserved, OrderID: first, Repeat: true}
+				continue
+			}
 			b.Results[i] = Result{Outcome: AlreadyBought, OrderID: a}
 		case int64:
 			switch {
 			case a > 0:
 				b.Results[i] = Result{Outcome: Reserved, Claim: int(a)}
-			case Outcome(a) >= Held && a < 0 && Outcome(a) != AlreadyBought:
+			case Outcome(a) >= KeyReused && a < 0 && Outcome(a) != AlreadyBought:
 				b.Results[i] = Result{Outcome: Outcome(a)}
 			default:
 				return Batch{}, fmt.Errorf("%w: reserve.lua answers %d", ErrReply, a)

@@ -3,13 +3,16 @@
 --
 -- KEYS  1 activity  2 stock  3 frozen  4 sold  5 users  6 outbox
 -- ARGV  1 epoch the caller knows, then for n requests:
---       n user ids, n order ids, n quantities
+--       n user ids, n order ids, n quantities, each "n" or "n:key", the key being
+--       what the buyer's Idempotency-Key was made into (11 of A-Z a-z 0-9 _ -)
 -- Returns {activity id, epoch, state, now (ms), units left, answer, ...}: the
 -- first three are strings, empty if unreadable; units left is -1 if unreadable.
 -- An answer, one a request in their order, is
 --       > 0     reserved (or reserved before, under this order id): the claim
 --       < 0     an outcome code
---       string  already bought: the order id of the buyer's latest live order
+--       string  already bought: the order id of the buyer's latest live order;
+--               or, with "key:" before it, the order of an earlier request that
+--               had this key and asked for as much
 
 local n = (#ARGV - 1) / 3
 local clock = redis.call('TIME')
@@ -55,12 +58,32 @@ if records.err then
   records = {}
 end
 
+-- tailed says whether text may follow an entry's time: its key, its reason.
+local function tailed(text)
+  local n = #text
+  return n == 12 and find(text, '^:[%w_-]+$') or n == 14 and find(text, '^:[%w_-]+:%l$') or n == 3 and find(text, '^::%l$')
+end
+
+-- repeated finds the order that an earlier request with this key got: the answer,
+-- or nil if there was none.
+local function repeated(record, key, quantity)
+  local order, had = match(record .. ',',
+    ':(%w+):([1-9]%d?%d?):[1-9]%d?%d?:%d+:' .. string.gsub(key, '%-', '%%-') .. '[,:]')
+  if not order then
+    return nil
+  end
+  return had == quantity and 'key:' .. order or -9
+end
+
 -- claims reads a buyer's record: units he holds, the order id of his latest
 -- live order, and the lowest claim no live order has; nil if it is damaged.
 local function claims(record)
   local held, latest, used, read = 0, '', {}, 0
-  for mark, order, quantity, claim, at in string.gmatch(record, '([qcspxre]):([^:,]+):([1-9]%d*):([1-9]%d*):(%d+)') do
-    read = read + #order + #quantity + #claim + #at + 6
+  for mark, order, quantity, claim, at, tail in string.gmatch(record, '([qcspxre]):([^:,]+):([1-9]%d*):([1-9]%d*):(%d+)([:%w_-]*)') do
+    if tail ~= '' and not tailed(tail) then
+      return nil
+    end
+    read = read + #order + #quantity + #claim + #at + #tail + 6
     if mark ~= 'r' and mark ~= 'x' and mark ~= 'e' then
       held = held + tonumber(quantity)
       latest = order
@@ -79,10 +102,11 @@ end
 
 -- known decides for a buyer who has a record: the answer, or nil and the claim
 -- that a new order of his gets.
-local function known(record, order, wanted)
+local function known(record, order, wanted, key)
   local _, _, _, claim = entry(record, order)
-  if claim then
-    return claim
+  local again = not claim and key and repeated(record, key, format('%d', wanted))
+  if claim or again then
+    return claim or again
   elseif shut == -5 then
     return shut
   end
@@ -102,6 +126,7 @@ local first = ':1' .. stamp
 local users, orders, place = {}, {}, {} -- HSET's arguments; where a user's record is among them
 local seats, sent = 0, 0                -- their lengths
 local sizes = {}                        -- quantity as it came → number, or false
+local keys = {}                         -- quantity as it came → key, if there is one
 local taken = 0
 local reply = {id, epoch, state, now, 0}
 
@@ -109,12 +134,19 @@ for i = 1, n do
   local user, order, quantity = ARGV[1 + i], ARGV[1 + n + i], ARGV[1 + n + n + i]
   local wanted = sizes[quantity]
   if wanted == nil then
-    wanted = find(quantity, '^[1-9]%d?%d?$') and tonumber(quantity) or false
+    local size, key = match(quantity, '^([1-9]%d?%d?):([%w_-]+)$')
+    if key and #key == 11 then
+      wanted = tonumber(size)
+      keys[quantity] = key
+    else
+      wanted = find(quantity, '^[1-9]%d?%d?$') and tonumber(quantity) or false
+    end
     if limit and wanted and wanted > limit then
       wanted = false
     end
     sizes[quantity] = wanted
   end
+  local key = keys[quantity]
   local seat = place[user]
   local record = records[i]
   if seat then
@@ -125,7 +157,7 @@ for i = 1, n do
   if not wanted or not valid(order) or #user > 128 or not find(user, '^%C+$') then
     answer = -1
   elseif record then
-    answer, claim = known(record, order, wanted)
+    answer, claim = known(record, order, wanted, key)
   elseif shut ~= 0 then
     answer = shut
   end
@@ -136,7 +168,11 @@ for i = 1, n do
     answer = -7
   elseif not answer then
     stock, taken = stock - wanted, taken + wanted
-    local new = 'q:' .. order .. ':' .. quantity .. (claim == 1 and first or format(':%d', claim) .. stamp)
+    local size = key and format('%d', wanted) or quantity
+    local new = 'q:' .. order .. ':' .. size .. (claim == 1 and first or format(':%d', claim) .. stamp)
+    if key then
+      new = new .. ':' .. key
+    end
     if record then
       new = record .. ',' .. new
     end

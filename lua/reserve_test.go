@@ -20,29 +20,29 @@ func TestReserve(t *testing.T) {
 		want  []Result
 		left  int64
 	}{
-		"one unit": {10, 1, []Request{{a, "u", 1}}, []Result{{Reserved, "", 1}}, 9},
-		"the same user twice in a batch": {10, 1, []Request{{a, "u", 1}, {b, "u", 1}},
-			[]Result{{Reserved, "", 1}, {AlreadyBought, a, 0}}, 9},
-		"the same order id twice in a batch": {10, 2, []Request{{a, "u", 1}, {a, "u", 1}},
-			[]Result{{Reserved, "", 1}, {Reserved, "", 1}}, 9},
-		"the last unit": {1, 1, []Request{{a, "u", 1}, {b, "v", 1}},
-			[]Result{{Reserved, "", 1}, {SoldOut, "", 0}}, 0},
-		"what does not fit does not keep a smaller one from fitting": {3, 5, []Request{{a, "u", 2}, {b, "v", 2}, {c, "w", 1}},
-			[]Result{{Reserved, "", 1}, {TooFew, "", 0}, {Reserved, "", 1}}, 0},
-		"the limit counts units, not orders": {10, 3, []Request{{a, "u", 2}, {b, "u", 2}, {c, "u", 1}},
-			[]Result{{Reserved, "", 1}, {AlreadyBought, a, 0}, {Reserved, "", 2}}, 7},
-		"the limit is named before the stock": {1, 1, []Request{{a, "u", 1}, {b, "u", 1}},
-			[]Result{{Reserved, "", 1}, {AlreadyBought, a, 0}}, 0},
-		"999 units": {1000, 999, []Request{{a, "u", 999}, {b, "v", 999}},
-			[]Result{{Reserved, "", 1}, {TooFew, "", 0}}, 1},
-		"bad quantities": {10, 5, []Request{{a, "u", 0}, {a, "u", -5}, {a, "u", 1000}, {a, "u", 6}},
-			[]Result{{BadArguments, "", 0}, {BadArguments, "", 0}, {BadArguments, "", 0}, {BadArguments, "", 0}}, 10},
-		"bad order ids": {10, 5, []Request{{"", "u", 1}, {"x", "u", 1}, {strings.ToUpper(a), "u", 1}, {a + "0", "u", 1}, {"8" + a[1:], "u", 1}, {a[:25] + ":", "u", 1}},
-			[]Result{{BadArguments, "", 0}, {BadArguments, "", 0}, {BadArguments, "", 0}, {BadArguments, "", 0}, {BadArguments, "", 0}, {BadArguments, "", 0}}, 10},
-		"bad user ids": {10, 5, []Request{{a, "", 1}, {a, strings.Repeat("u", 129), 1}, {a, "a\tb", 1}, {a, "a\x00", 1}},
-			[]Result{{BadArguments, "", 0}, {BadArguments, "", 0}, {BadArguments, "", 0}, {BadArguments, "", 0}}, 10},
-		"odd user ids": {10, 5, []Request{{a, "q:,{}*%1", 1}, {b, strings.Repeat("u", 128), 1}, {c, "用户", 1}},
-			[]Result{{Reserved, "", 1}, {Reserved, "", 1}, {Reserved, "", 1}}, 7},
+		"one unit": {10, 1, []Request{{OrderID: a, UserID: "u", Quantity: 1}}, []Result{{Outcome: Reserved, OrderID: "", Claim: 1}}, 9},
+		"the same user twice in a batch": {10, 1, []Request{{OrderID: a, UserID: "u", Quantity: 1}, {OrderID: b, UserID: "u", Quantity: 1}},
+			[]Result{{Outcome: Reserved, OrderID: "", Claim: 1}, {Outcome: AlreadyBought, OrderID: a, Claim: 0}}, 9},
+		"the same order id twice in a batch": {10, 2, []Request{{OrderID: a, UserID: "u", Quantity: 1}, {OrderID: a, UserID: "u", Quantity: 1}},
+			[]Result{{Outcome: Reserved, OrderID: "", Claim: 1}, {Outcome: Reserved, OrderID: "", Claim: 1}}, 9},
+		"the last unit": {1, 1, []Request{{OrderID: a, UserID: "u", Quantity: 1}, {OrderID: b, UserID: "v", Quantity: 1}},
+			[]Result{{Outcome: Reserved, OrderID: "", Claim: 1}, {Outcome: SoldOut, OrderID: "", Claim: 0}}, 0},
+		"what does not fit does not keep a smaller one from fitting": {3, 5, []Request{{OrderID: a, UserID: "u", Quantity: 2}, {OrderID: b, UserID: "v", Quantity: 2}, {OrderID: c, UserID: "w", Quantity: 1}},
+			[]Result{{Outcome: Reserved, OrderID: "", Claim: 1}, {Outcome: TooFew, OrderID: "", Claim: 0}, {Outcome: Reserved, OrderID: "", Claim: 1}}, 0},
+		"the limit counts units, not orders": {10, 3, []Request{{OrderID: a, UserID: "u", Quantity: 2}, {OrderID: b, UserID: "u", Quantity: 2}, {OrderID: c, UserID: "u", Quantity: 1}},
+			[]Result{{Outcome: Reserved, OrderID: "", Claim: 1}, {Outcome: AlreadyBought, OrderID: a, Claim: 0}, {Outcome: Reserved, OrderID: "", Claim: 2}}, 7},
+		"the limit is named before the stock": {1, 1, []Request{{OrderID: a, UserID: "u", Quantity: 1}, {OrderID: b, UserID: "u", Quantity: 1}},
+			[]Result{{Outcome: Reserved, OrderID: "", Claim: 1}, {Outcome: AlreadyBought, OrderID: a, Claim: 0}}, 0},
+		"999 units": {1000, 999, []Request{{OrderID: a, UserID: "u", Quantity: 999}, {OrderID: b, UserID: "v", Quantity: 999}},
+			[]Result{{Outcome: Reserved, OrderID: "", Claim: 1}, {Outcome: TooFew, OrderID: "", Claim: 0}}, 1},
+		"bad quantities": {10, 5, []Request{{OrderID: a, UserID: "u", Quantity: 0}, {OrderID: a, UserID: "u", Quantity: -5}, {OrderID: a, UserID: "u", Quantity: 1000}, {OrderID: a, UserID: "u", Quantity: 6}},
+			[]Result{{Outcome: BadArguments, OrderID: "", Claim: 0}, {Outcome: BadArguments, OrderID: "", Claim: 0}, {Outcome: BadArguments, OrderID: "", Claim: 0}, {Outcome: BadArguments, OrderID: "", Claim: 0}}, 10},
+		"bad order ids": {10, 5, []Request{{OrderID: "", UserID: "u", Quantity: 1}, {OrderID: "x", UserID: "u", Quantity: 1}, {OrderID: strings.ToUpper(a), UserID: "u", Quantity: 1}, {OrderID: a + "0", UserID: "u", Quantity: 1}, {OrderID: "8" + a[1:], UserID: "u", Quantity: 1}, {OrderID: a[:25] + ":", UserID: "u", Quantity: 1}},
+			[]Result{{Outcome: BadArguments, OrderID: "", Claim: 0}, {Outcome: BadArguments, OrderID: "", Claim: 0}, {Outcome: BadArguments, OrderID: "", Claim: 0}, {Outcome: BadArguments, OrderID: "", Claim: 0}, {Outcome: BadArguments, OrderID: "", Claim: 0}, {Outcome: BadArguments, OrderID: "", Claim: 0}}, 10},
+		"bad user ids": {10, 5, []Request{{OrderID: a, UserID: "", Quantity: 1}, {OrderID: a, UserID: strings.Repeat("u", 129), Quantity: 1}, {OrderID: a, UserID: "a\tb", Quantity: 1}, {OrderID: a, UserID: "a\x00", Quantity: 1}},
+			[]Result{{Outcome: BadArguments, OrderID: "", Claim: 0}, {Outcome: BadArguments, OrderID: "", Claim: 0}, {Outcome: BadArguments, OrderID: "", Claim: 0}, {Outcome: BadArguments, OrderID: "", Claim: 0}}, 10},
+		"odd user ids": {10, 5, []Request{{OrderID: a, UserID: "q:,{}*%1", Quantity: 1}, {OrderID: b, UserID: strings.Repeat("u", 128), Quantity: 1}, {OrderID: c, UserID: "用户", Quantity: 1}},
+			[]Result{{Outcome: Reserved, OrderID: "", Claim: 1}, {Outcome: Reserved, OrderID: "", Claim: 1}, {Outcome: Reserved, OrderID: "", Claim: 1}}, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(t *testing.T, c redis.UniversalClient) {
@@ -70,11 +70,11 @@ func TestReserveKeepsWhatItAnswered(t *testing.T) {
 		var id ids
 		load(t, c, sale(10, 5))
 		first, second := id.next(), id.next()
-		b, err := Reserve(t.Context(), c, product, 1, []Request{{first, "u", 2}, {second, "u", 3}})
+		b, err := Reserve(t.Context(), c, product, 1, []Request{{OrderID: first, UserID: "u", Quantity: 2}, {OrderID: second, UserID: "u", Quantity: 3}})
 		require.NoError(t, err)
 		entries, err := RecordOf(t.Context(), c, product, "u")
 		require.NoError(t, err)
-		require.Equal(t, []Entry{{MarkQueued, first, 2, 1, b.At}, {MarkQueued, second, 3, 2, b.At}}, entries)
+		require.Equal(t, []Entry{{Mark: MarkQueued, OrderID: first, Quantity: 2, Claim: 1, At: b.At}, {Mark: MarkQueued, OrderID: second, Quantity: 3, Claim: 2, At: b.At}}, entries)
 		outbox, next, err := OutboxScan(t.Context(), c, product, 0, 100)
 		require.NoError(t, err)
 		require.Zero(t, next)
@@ -91,23 +91,23 @@ func TestReserveRepeat(t *testing.T) {
 	onEach(t, func(t *testing.T, c redis.UniversalClient) {
 		var id ids
 		load(t, c, sale(3, 3))
-		req := Request{id.next(), "u", 1}
-		other := Request{id.next(), "u", 1}
-		require.Equal(t, []Result{{Reserved, "", 1}, {Reserved, "", 2}}, reserve(t, c, req, other))
+		req := Request{OrderID: id.next(), UserID: "u", Quantity: 1}
+		other := Request{OrderID: id.next(), UserID: "u", Quantity: 1}
+		require.Equal(t, []Result{{Outcome: Reserved, OrderID: "", Claim: 1}, {Outcome: Reserved, OrderID: "", Claim: 2}}, reserve(t, c, req, other))
 		repeat := func(msg string, epoch int64) {
 			t.Helper()
 			before := dump(t, c)
 			b, err := Reserve(t.Context(), c, product, epoch, []Request{other, req})
 			require.NoError(t, err, msg)
-			require.Equal(t, []Result{{Reserved, "", 2}, {Reserved, "", 1}}, b.Results, msg)
+			require.Equal(t, []Result{{Outcome: Reserved, OrderID: "", Claim: 2}, {Outcome: Reserved, OrderID: "", Claim: 1}}, b.Results, msg)
 			require.Equal(t, before, dump(t, c), msg)
 		}
 		repeat("queued", 1)
 		repeat("stale epoch", 0)
-		_, err := Settle(t.Context(), c, product, MarkCreated, []Move{{"u", req.OrderID}})
+		_, err := Settle(t.Context(), c, product, MarkCreated, []Move{{UserID: "u", OrderID: req.OrderID}})
 		require.NoError(t, err)
 		repeat("created", 1)
-		_, err = Release(t.Context(), c, product, MarkExpired, []Move{{"u", req.OrderID}})
+		_, err = Release(t.Context(), c, product, MarkExpired, []Move{{UserID: "u", OrderID: req.OrderID}})
 		require.NoError(t, err)
 		repeat("given back", 1)
 		_, _, err = SetState(t.Context(), c, product, "a-1", OnHold)
@@ -144,7 +144,7 @@ func TestReserveRefusals(t *testing.T) {
 				tc.change(&a)
 				load(t, c, a)
 				before := dump(t, c)
-				b, err := Reserve(t.Context(), c, product, tc.epoch, []Request{{id.next(), "u", 1}, {id.next(), "u", 2}})
+				b, err := Reserve(t.Context(), c, product, tc.epoch, []Request{{OrderID: id.next(), UserID: "u", Quantity: 1}, {OrderID: id.next(), UserID: "u", Quantity: 2}})
 				require.NoError(t, err)
 				require.Equal(t, []Outcome{tc.want, BadArguments}, outcomes(b.Results))
 				require.EqualValues(t, 10, b.Available)
@@ -157,7 +157,7 @@ func TestReserveRefusals(t *testing.T) {
 func TestReserveWithoutActivity(t *testing.T) {
 	onEach(t, func(t *testing.T, c redis.UniversalClient) {
 		var id ids
-		b, err := Reserve(t.Context(), c, product, 1, []Request{{id.next(), "u", 1}, {id.next(), "u", 0}, {id.next(), "u", 999}})
+		b, err := Reserve(t.Context(), c, product, 1, []Request{{OrderID: id.next(), UserID: "u", Quantity: 1}, {OrderID: id.next(), UserID: "u", Quantity: 0}, {OrderID: id.next(), UserID: "u", Quantity: 999}})
 		require.NoError(t, err)
 		require.Equal(t, []Outcome{NoProduct, BadArguments, NoProduct}, outcomes(b.Results))
 		require.Empty(t, b.ActivityID)
@@ -190,7 +190,7 @@ func TestReserveWindow(t *testing.T) {
 	} {
 		m.SetTime(tc.now)
 		one := id.next()
-		require.Equal(t, []Outcome{tc.want}, outcomes(reserve(t, c, Request{one, "user-" + one, 1})), tc.now)
+		require.Equal(t, []Outcome{tc.want}, outcomes(reserve(t, c, Request{OrderID: one, UserID: "user-" + one, Quantity: 1})), tc.now)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestReserveBounds(t *testing.T) {
 		reqs := make([]Request, MaxPerCall+1)
 		for i := range reqs {
 			one := id.next()
-			reqs[i] = Request{one, strings.Repeat("u", 100) + one, 999}
+			reqs[i] = Request{OrderID: one, UserID: strings.Repeat("u", 100) + one, Quantity: 999}
 		}
 		_, err := Reserve(t.Context(), c, product, 1, reqs)
 		require.ErrorContains(t, err, "257 requests, want 1 to 256")
@@ -228,7 +228,7 @@ func TestReserveManyOrders(t *testing.T) {
 		for claim < 999 {
 			reqs := make([]Request, min(MaxPerCall, 999-claim))
 			for i := range reqs {
-				reqs[i] = Request{id.next(), "u", 1}
+				reqs[i] = Request{OrderID: id.next(), UserID: "u", Quantity: 1}
 			}
 			for i, r := range reserve(t, c, reqs...) {
 				claim++
@@ -236,6 +236,6 @@ func TestReserveManyOrders(t *testing.T) {
 				last = reqs[i].OrderID
 			}
 		}
-		require.Equal(t, []Result{{AlreadyBought, last, 0}}, reserve(t, c, Request{id.next(), "u", 1}))
+		require.Equal(t, []Result{{Outcome: AlreadyBought, OrderID: last, Claim: 0}}, reserve(t, c, Request{OrderID: id.next(), UserID: "u", Quantity: 1}))
 	})
 }

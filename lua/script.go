@@ -31,6 +31,8 @@ var (
 	moveSource string
 	//go:embed runid.lua
 	runidSource string
+	//go:embed changes.lua
+	changesSource string
 )
 
 // run calls a script for a product with all its keys. EVALSHA falls back to EVAL

@@ -47,7 +47,7 @@ func testNeverOversold(t *testing.T) {
 			for range 60 {
 				reqs := make([]Request, 1+random.IntN(8))
 				for i := range reqs {
-					reqs[i] = Request{id.next(), fmt.Sprintf("u%d", random.IntN(400)), 1 + random.IntN(3)}
+					reqs[i] = Request{OrderID: id.next(), UserID: fmt.Sprintf("u%d", random.IntN(400)), Quantity: 1 + random.IntN(3)}
 				}
 				b, err := Reserve(context.Background(), c, product, 1, reqs)
 				if err != nil {
@@ -59,7 +59,7 @@ func testNeverOversold(t *testing.T) {
 						continue
 					}
 					granted.Add(int64(reqs[i].Quantity))
-					v := []Move{{reqs[i].UserID, reqs[i].OrderID}}
+					v := []Move{{UserID: reqs[i].UserID, OrderID: reqs[i].OrderID}}
 					var moved []Moved
 					if random.IntN(4) == 0 {
 						moved, err = Release(context.Background(), c, product, MarkCancelled, v)
@@ -107,10 +107,10 @@ func everything(t *testing.T, c redis.UniversalClient) {
 	var id ids
 	first, second := id.next(), id.next()
 	require.Equal(t, []Outcome{Reserved, Reserved, AlreadyBought},
-		outcomes(reserve(t, c, Request{first, "u", 1}, Request{second, "u", 1}, Request{id.next(), "u", 1})))
-	require.Equal(t, []Moved{Done}, change(t, c, MarkCreated, Move{"u", first}))
-	require.Equal(t, []Moved{Done}, change(t, c, MarkPaid, Move{"u", first}))
-	require.Equal(t, []Moved{Done}, change(t, c, MarkExpired, Move{"u", second}))
+		outcomes(reserve(t, c, Request{OrderID: first, UserID: "u", Quantity: 1}, Request{OrderID: second, UserID: "u", Quantity: 1}, Request{OrderID: id.next(), UserID: "u", Quantity: 1})))
+	require.Equal(t, []Moved{Done}, change(t, c, MarkCreated, Move{UserID: "u", OrderID: first}))
+	require.Equal(t, []Moved{Done}, change(t, c, MarkPaid, Move{UserID: "u", OrderID: first}))
+	require.Equal(t, []Moved{Done}, change(t, c, MarkExpired, Move{UserID: "u", OrderID: second}))
 	require.NoError(t, Confirm(ctx, c, product, []string{first}))
 	_, _, err := OutboxScan(ctx, c, product, 0, 10)
 	require.NoError(t, err)
@@ -143,7 +143,7 @@ func everything(t *testing.T, c redis.UniversalClient) {
 func testOnlyDeclaredKeys(t *testing.T) {
 	r := servicetest.RedisForTest(t)
 	admin := connect(t, r.URL())
-	rule := []any{"ACL", "SETUSER", "fenced", "on", ">fenced", "+@all", "resetchannels"}
+	rule := []any{"ACL", "SETUSER", "fenced", "on", ">fenced", "+@all", "resetchannels", "&" + Changes}
 	for _, key := range KeysOf(product).list() {
 		rule = append(rule, "~"+strings.NewReplacer("[", `\[`, "]", `\]`).Replace(key))
 	}
@@ -185,14 +185,14 @@ func testFullMemory(t *testing.T) {
 	load(t, c, sale(10, 5))
 	var id ids
 	first, second := id.next(), id.next()
-	reserve(t, c, Request{first, "u", 1}, Request{second, "u", 1})
+	reserve(t, c, Request{OrderID: first, UserID: "u", Quantity: 1}, Request{OrderID: second, UserID: "u", Quantity: 1})
 	require.NoError(t, c.ConfigSet(ctx, "maxmemory", "1").Err())
 	before := dump(t, c)
-	_, err := Reserve(ctx, c, product, 1, []Request{{id.next(), "v", 1}})
+	_, err := Reserve(ctx, c, product, 1, []Request{{OrderID: id.next(), UserID: "v", Quantity: 1}})
 	require.ErrorContains(t, err, "OOM")
 	require.Equal(t, before, dump(t, c))
-	require.Equal(t, []Moved{Done}, change(t, c, MarkSettled, Move{"u", first}))
-	require.Equal(t, []Moved{Done}, change(t, c, MarkExpired, Move{"u", second}))
+	require.Equal(t, []Moved{Done}, change(t, c, MarkSettled, Move{UserID: "u", OrderID: first}))
+	require.Equal(t, []Moved{Done}, change(t, c, MarkExpired, Move{UserID: "u", OrderID: second}))
 	_, changed, err := SetState(ctx, c, product, "a-1", OnHold)
 	require.NoError(t, err)
 	require.True(t, changed)
@@ -217,7 +217,7 @@ func testRunID(t *testing.T) {
 	require.Equal(t, old, audit(t, c).RunID)
 	require.True(t, audit(t, c).Proven())
 	id := ids(0)
-	first := Request{id.next(), "u1", 1}
+	first := Request{OrderID: id.next(), UserID: "u1", Quantity: 1}
 	require.Equal(t, []Outcome{Reserved}, outcomes(reserve(t, c, first)))
 	require.NoError(t, r.Kill())
 	require.NoError(t, r.Restart(ctx))
@@ -228,7 +228,7 @@ func testRunID(t *testing.T) {
 	require.Equal(t, old, s.RunID, "data is back, and belongs to the old life")
 	require.Equal(t, runid(), s.ServerRun)
 	require.False(t, s.Proven())
-	require.Equal(t, []Outcome{Reserved, Held}, outcomes(reserve(t, c, first, Request{id.next(), "u2", 1})),
+	require.Equal(t, []Outcome{Reserved, Held}, outcomes(reserve(t, c, first, Request{OrderID: id.next(), UserID: "u2", Quantity: 1})),
 		"what is known is repeated, nothing new is sold before the stock is proven")
 	_, _, err := SetState(ctx, c, product, "a-1", OnHold)
 	require.NoError(t, err)
@@ -236,7 +236,7 @@ func testRunID(t *testing.T) {
 	_, _, err = SetState(ctx, c, product, "a-1", Open)
 	require.NoError(t, err)
 	require.True(t, audit(t, c).Proven())
-	b, err := Reserve(ctx, c, product, audit(t, c).Epoch, []Request{{id.next(), "u2", 1}})
+	b, err := Reserve(ctx, c, product, audit(t, c).Epoch, []Request{{OrderID: id.next(), UserID: "u2", Quantity: 1}})
 	require.NoError(t, err)
 	require.Equal(t, []Outcome{Reserved}, outcomes(b.Results))
 }
@@ -270,7 +270,7 @@ func testBatchEqualsSingles(t *testing.T) {
 	for range 20 {
 		reqs := make([]Request, 1+random.IntN(MaxPerCall))
 		for i := range reqs {
-			reqs[i] = Request{id.next(), fmt.Sprintf("u%d", random.IntN(150)), random.IntN(6)}
+			reqs[i] = Request{OrderID: id.next(), UserID: fmt.Sprintf("u%d", random.IntN(150)), Quantity: random.IntN(6)}
 			if len(asked) > 0 && random.IntN(5) == 0 {
 				reqs[i] = asked[random.IntN(len(asked))]
 			}

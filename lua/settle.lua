@@ -26,4 +26,4 @@ local function change(record, at)
   return sub(record, 1, at - 1) .. to .. sub(record, at + 1)
 end
 
-return move(decide, change, to == 'c' and 3 or 4)
+return (move(decide, change, to == 'c' and 3 or 4))

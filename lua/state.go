@@ -12,7 +12,7 @@ import (
 var (
 	//go:embed state.lua
 	stateSource string
-	stateScript = redis.NewScript(recordSource + runidSource + stateSource)
+	stateScript = redis.NewScript(recordSource + changesSource + runidSource + stateSource)
 )
 
 // Errors of SetState, beside ErrDamaged.

@@ -36,4 +36,5 @@ redis.call('HSET', KEYS[1], 'state', ARGV[2], 'epoch', format('%.0f', epoch + 1)
 if ARGV[2] == 'open' then
   redis.call('HSET', KEYS[1], 'run', runid())
 end
+changed()
 return {1, epoch + 1}

@@ -1,6 +1,10 @@
 package lua
 
-import "time"
+import (
+	"time"
+
+	"github.com/seckill-edge/seckill/internal/order"
+)
 
 // ActivityState is the operator's switch of an activity in Redis.
 type ActivityState string
@@ -60,15 +64,23 @@ type Request struct {
 	OrderID  string
 	UserID   string
 	Quantity int
+	// Key is what HashKey made of the buyer's Idempotency-Key; empty for none.
+	Key string
 }
 
 // Result is Redis's answer to one Request.
 type Result struct {
 	Outcome Outcome
-	// OrderID is the order the buyer already has, with AlreadyBought.
+	// OrderID is the order the buyer already has, with AlreadyBought and with
+	// Repeat.
 	OrderID string
-	// Claim is the order's number among the buyer's live ones, with Reserved.
+	// Claim is the order's number among the buyer's live ones, with Reserved
+	// unless it is a Repeat.
 	Claim int
+	// Repeat says, with Reserved, that an earlier request of this buyer had the
+	// same key and quantity: OrderID is what it got, in whatever state that is.
+	// This request has got nothing.
+	Repeat bool
 }
 
 // Batch is the answer to one Reserve call.
@@ -108,12 +120,20 @@ type Entry struct {
 	Quantity int
 	Claim    int
 	At       time.Time
+	// Key is what HashKey made of the buyer's Idempotency-Key; empty for none.
+	Key string
+	// Reason is why it was rejected; empty with every mark but MarkRejected, and
+	// if nobody said why.
+	Reason order.Reason
 }
 
 // Move is one order whose state is to change.
 type Move struct {
 	UserID  string
 	OrderID string
+	// Reason is noted with MarkRejected; a reason that records have no letter for
+	// is left out.
+	Reason order.Reason
 }
 
 // Moved is what became of a Move.

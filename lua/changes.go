@@ -1,0 +1,7 @@
+package lua
+
+// Changes is the channel on which scripts publish the id of a product whose
+// units came back or whose activity has become another. Redis may lose such a
+// message, and forbids none that it can carry: who waits for one also looks by
+// himself from time to time.
+const Changes = "seckill:changes"
