@@ -52,7 +52,7 @@ func TestHold(t *testing.T) {
 				// Whatever was damaged, proving makes it good.
 				was, err := ReadCounters(ctx, c, product)
 				require.NoError(t, err)
-				next, err := Prove(ctx, c, product, "a-1", again, Open, was, Units{Available: 10})
+				next, err := Prove(ctx, c, product, "a-1", again, Open, was, Units{Available: 10}, s.ServerRun)
 				require.NoError(t, err)
 				require.Equal(t, again+1, next)
 				s = audit(t, c)
@@ -136,8 +136,9 @@ func TestProve(t *testing.T) {
 		load(t, c, a)
 		order := id.next()
 		reserve(t, c, Request{OrderID: order, UserID: "u", Quantity: 2})
+		server := audit(t, c).ServerRun
 		prove := func(epoch int64, to ActivityState, was Counters, u Units) error {
-			_, err := Prove(ctx, c, product, "a-1", epoch, to, was, u)
+			_, err := Prove(ctx, c, product, "a-1", epoch, to, was, u, server)
 			return err
 		}
 		was := Counters{"8", "2", "0"}
@@ -150,6 +151,8 @@ func TestProve(t *testing.T) {
 		require.ErrorIs(t, prove(epoch, Open, was, Units{8, 2, 1}), ErrUnits)
 		require.ErrorIs(t, prove(epoch, Open, was, Units{12, -2, 0}), ErrUnits)
 		require.ErrorContains(t, prove(epoch, Closed, was, Units{8, 2, 0}), `want "open" or "held"`)
+		_, err = Prove(ctx, c, product, "a-1", epoch, Open, was, Units{8, 2, 0}, "another server")
+		require.ErrorIs(t, err, ErrOvertaken)
 		require.Equal(t, before, dump(t, c))
 
 		// A settlement while the records are read.

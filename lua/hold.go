@@ -12,7 +12,7 @@ import (
 var (
 	//go:embed hold.lua
 	holdSource string
-	holdScript = redis.NewScript(recordSource + holdSource)
+	holdScript = redis.NewScript(recordSource + changesSource + holdSource)
 )
 
 // Unproven is the run id of an activity that Hold has shut: no server's.

@@ -49,4 +49,5 @@ redis.call('HDEL', KEYS[1], 'none')
 redis.call('HSET', KEYS[1], 'id', ARGV[1], 'title', ARGV[2], 'start', ARGV[3], 'end', ARGV[4],
   'total', ARGV[5], 'limit', ARGV[6], 'pay', ARGV[7], 'state', 'held', 'epoch', format('%.0f', epoch),
   'run', 'unproven')
+changed()
 return {(gone or replaced) and 2 or 1, epoch}

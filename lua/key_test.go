@@ -187,6 +187,15 @@ func TestChanges(t *testing.T) {
 		hears("release", 1, func() { change(t, c, MarkExpired, Move{UserID: "u", OrderID: order}) })
 		hears("release again", 0, func() { change(t, c, MarkExpired, Move{UserID: "u", OrderID: order}) })
 		hears("state", 1, func() { _, _, err = SetState(ctx, c, product, "a-1", OnHold) })
+		a := sale(10, 1)
+		var epoch int64
+		hears("hold", 1, func() { epoch, _, err = Hold(ctx, c, a, "") })
+		was, err := ReadCounters(ctx, c, product)
+		require.NoError(t, err)
+		hears("prove", 1, func() {
+			_, err = Prove(ctx, c, product, "a-1", epoch, OnHold, was, Units{Available: 10}, audit(t, c).ServerRun)
+			require.NoError(t, err)
+		})
 		hears("state again", 0, func() { _, _, err = SetState(ctx, c, product, "a-1", OnHold) })
 	})
 }

@@ -13,7 +13,7 @@ import (
 var (
 	//go:embed prove.lua
 	proveSource string
-	proveScript = redis.NewScript(recordSource + runidSource + proveSource)
+	proveScript = redis.NewScript(recordSource + changesSource + runidSource + proveSource)
 )
 
 // Errors of proving a stock, beside those of the connection.

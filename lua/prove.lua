@@ -35,4 +35,5 @@ local epoch = count(ARGV[2]) + 1
 redis.call('HDEL', KEYS[1], 'none')
 redis.call('MSET', KEYS[2], ARGV[7], KEYS[3], ARGV[8], KEYS[4], ARGV[9])
 redis.call('HSET', KEYS[1], 'state', ARGV[3], 'epoch', format('%.0f', epoch), 'run', server)
+changed()
 return {1, epoch}
