@@ -66,6 +66,7 @@ type Backend struct {
 	relay      *relay.Relay
 	follower   *activities.Follower
 	activities *activities.Service
+	guard      *guard
 	lease      *lease.Lease
 	handler    http.Handler
 
@@ -114,6 +115,7 @@ func New(c Config, d Deps) (*Backend, error) {
 		Store: d.Store, Redis: d.Redis, Queue: d.Broker, Now: d.Now, Random: d.Random, Log: d.Log, InHand: inHand,
 	})
 	b.follower = activities.NewFollower(b.activities)
+	b.guard = newGuard(b.activities, b.metrics, d.Log)
 	b.relay = relay.New(relay.Deps{
 		Redis: d.Redis, Store: d.Store, Publisher: b.publisher, Queue: d.Broker, Settler: b.settler,
 		Metrics: b.metrics, Log: d.Log, InHand: inHand,
@@ -126,7 +128,7 @@ func New(c Config, d Deps) (*Backend, error) {
 	b.handler = api.New(api.Deps{
 		Activities: b.activities, Store: d.Store,
 		Dead:     dead.New(dead.Deps{Broker: d.Broker, Store: d.Store, Redis: d.Redis, Log: d.Log}),
-		Registry: b.metrics.Registry, Ready: b.NotReady, Token: c.Token, Log: d.Log,
+		Registry: b.metrics.Registry, Ready: b.NotReady, Warnings: b.Warnings, Token: c.Token, Log: d.Log,
 	})
 	return b, nil
 }
@@ -177,6 +179,7 @@ func (b *Backend) Start(ctx context.Context) error {
 	if b.config.Migrate {
 		b.duties.Go(func() { b.migrate(duties) })
 	}
+	b.duties.Go(func() { b.guard.run(duties) })
 	b.duties.Go(func() { b.lease.Run(duties, b.work) })
 	b.consumer.Start()
 	return nil

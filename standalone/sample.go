@@ -22,7 +22,8 @@ const (
 )
 
 // sample brings the sample activity on sale: the one that the stores kept, if it
-// can still sell, else a new one.
+// can still sell, else a new one. Nothing of value is sold here, so any Redis is
+// good enough.
 func sample(ctx context.Context, all *activities.Service, s settings, log *slog.Logger) (activities.View, error) {
 	kept, err := all.Show(ctx, product)
 	switch {
@@ -36,7 +37,7 @@ func sample(ctx context.Context, all *activities.Service, s settings, log *slog.
 		log.Warn("the kept activity is over; it is closed and a new one is made", "activity", kept.ID)
 		return replace(ctx, all, s)
 	}
-	if _, err = all.Preheat(ctx, product); err == nil {
+	if _, err = all.Preheat(ctx, product, activities.AcceptRedisRisk); err == nil {
 		return open(ctx, all)
 	}
 	// The database was kept and the embedded Redis never is. A real Redis that
@@ -66,14 +67,14 @@ func create(ctx context.Context, all *activities.Service, s settings) (activitie
 	if err != nil {
 		return activities.View{}, err
 	}
-	if _, err := all.Preheat(ctx, product); err != nil {
+	if _, err := all.Preheat(ctx, product, activities.AcceptRedisRisk); err != nil {
 		return activities.View{}, err
 	}
 	return open(ctx, all)
 }
 
 func open(ctx context.Context, all *activities.Service) (activities.View, error) {
-	v, err := all.Open(ctx, product)
+	v, err := all.Open(ctx, product, activities.AcceptRedisRisk)
 	if err != nil {
 		return v, fmt.Errorf("opening the sample activity: %w", err)
 	}

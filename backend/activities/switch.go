@@ -13,13 +13,13 @@ import (
 // Preheat loads the stock of product's live activity into Redis, held: it sells
 // after Open. It never touches a sale that is there already, and refuses an
 // activity that has orders, whose stock is not its total any more. It may be
-// repeated.
-func (s *Service) Preheat(ctx context.Context, product string) (View, error) {
+// repeated. A Redis that is not fit to hold a stock is refused, see AcceptRedisRisk.
+func (s *Service) Preheat(ctx context.Context, product string, options ...Option) (View, error) {
 	a, err := s.live(ctx, product)
 	if err != nil {
 		return View{}, err
 	}
-	if err := s.preheat(ctx, a); err != nil {
+	if err := s.preheat(ctx, a, options); err != nil {
 		return View{}, fmt.Errorf("preheating product %s: %w", product, err)
 	}
 	if a.State == store.Scheduled {
@@ -31,7 +31,7 @@ func (s *Service) Preheat(ctx context.Context, product string) (View, error) {
 	return s.Show(ctx, product)
 }
 
-func (s *Service) preheat(ctx context.Context, a store.Activity) error {
+func (s *Service) preheat(ctx context.Context, a store.Activity, options []Option) error {
 	snapshot, _, err := s.snapshot(ctx, a.ProductID)
 	if err != nil {
 		return err
@@ -48,6 +48,9 @@ func (s *Service) preheat(ctx context.Context, a store.Activity) error {
 			return fmt.Errorf("%w: SQL holds %d %s orders of activity %s and Redis has nothing of it; its stock must be rebuilt from SQL, not preheated",
 				ErrRefused, total.Orders, state, a.ID)
 		}
+	}
+	if err := s.fit(ctx, a, a.Total, options); err != nil {
+		return err
 	}
 	preheated, err := lua.Preheat(ctx, s.Redis, lua.Activity{
 		ID:        a.ID,
@@ -83,8 +86,9 @@ func whyRefused(there *lua.Snapshot) string {
 }
 
 // Open opens the gate of a preheated activity. SQL learns it first: what a crash
-// leaves half done is held.
-func (s *Service) Open(ctx context.Context, product string) (View, error) {
+// leaves half done is held. A Redis that is not fit to hold a stock is refused, see
+// AcceptRedisRisk.
+func (s *Service) Open(ctx context.Context, product string, options ...Option) (View, error) {
 	a, err := s.live(ctx, product)
 	if err != nil {
 		return View{}, err
@@ -101,6 +105,11 @@ func (s *Service) Open(ctx context.Context, product string) (View, error) {
 	}
 	if err := s.provenStock(ctx, a); err != nil {
 		return View{}, fmt.Errorf("opening product %s: %w", product, err)
+	}
+	if snapshot.State != lua.Open { // one that sells already goes on
+		if err := s.fit(ctx, a, snapshot.Available, options); err != nil {
+			return View{}, fmt.Errorf("opening product %s: %w", product, err)
+		}
 	}
 	from := []store.ActivityState{store.Scheduled, store.Held, store.Open}
 	if err := s.Store.SetActivityState(ctx, a.ID, from, store.Open); err != nil {

@@ -21,6 +21,11 @@ type (
 		ProductID string `path:"product_id" maxLength:"64"`
 	}
 
+	startInput struct {
+		byProduct
+		AcceptRedisRisk bool `query:"accept_redis_risk" doc:"Go on though Redis evicts keys, does not persist or is too small. For development."`
+	}
+
 	createInput struct {
 		Body struct {
 			ID               string `json:"id,omitempty" maxLength:"64" doc:"Made if absent."`
@@ -45,6 +50,13 @@ type (
 	auditOutput struct{ Body Audit }
 	orderOutput struct{ Body Order }
 )
+
+func (in *startInput) options() []activities.Option {
+	if in.AcceptRedisRisk {
+		return []activities.Option{activities.AcceptRedisRisk}
+	}
+	return nil
+}
 
 func (h *handlers) list(ctx context.Context, _ *none) (*listOutput, error) {
 	views, err := h.Activities.List(ctx)
@@ -79,12 +91,12 @@ func (h *handlers) show(ctx context.Context, in *byProduct) (*activityOutput, er
 	return h.activity(view, err)
 }
 
-func (h *handlers) preheat(ctx context.Context, in *byProduct) (*activityOutput, error) {
-	return h.activity(h.Activities.Preheat(ctx, in.ProductID))
+func (h *handlers) preheat(ctx context.Context, in *startInput) (*activityOutput, error) {
+	return h.activity(h.Activities.Preheat(ctx, in.ProductID, in.options()...))
 }
 
-func (h *handlers) open(ctx context.Context, in *byProduct) (*activityOutput, error) {
-	return h.activity(h.Activities.Open(ctx, in.ProductID))
+func (h *handlers) open(ctx context.Context, in *startInput) (*activityOutput, error) {
+	return h.activity(h.Activities.Open(ctx, in.ProductID, in.options()...))
 }
 
 func (h *handlers) hold(ctx context.Context, in *byProduct) (*activityOutput, error) {

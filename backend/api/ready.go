@@ -9,7 +9,8 @@ import (
 )
 
 // readyz answers 200 when orders can be stored, else 503 with the names of what
-// is missing. Reasons are for those who have the token.
+// is missing; in both cases with what to mend before it fails. Reasons are for
+// those who have the token.
 func readyz(d Deps, g *guard) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
@@ -17,15 +18,21 @@ func readyz(d Deps, g *guard) http.Handler {
 		missing := d.Ready(ctx)
 		status := http.StatusOK
 		body := map[string]any{"ready": len(missing) == 0}
+		why := map[string]string{}
 		if len(missing) > 0 {
 			status = http.StatusServiceUnavailable
 			body["not_ready"] = slices.Sorted(maps.Keys(missing))
 		}
-		if len(missing) > 0 && g.lets(r) {
-			why := make(map[string]string, len(missing))
-			for name, err := range missing {
-				why[name] = err.Error()
+		for name, err := range missing {
+			why[name] = err.Error()
+		}
+		if d.Warnings != nil {
+			if warnings := d.Warnings(); len(warnings) > 0 {
+				body["warnings"] = slices.Sorted(maps.Keys(warnings))
+				maps.Copy(why, warnings)
 			}
+		}
+		if len(why) > 0 && g.lets(r) {
 			body["why"] = why
 		}
 		writeJSON(w, status, body)

@@ -32,8 +32,8 @@ on the stores themselves; no backend need run.`,
 		newCreate(a),
 		newList(a),
 		byProduct(a, "show", "Show a product's activity, and why it sells or does not", (*activities.Service).Show),
-		byProduct(a, "preheat", "Load the stock into Redis, held; never over a live sale", (*activities.Service).Preheat),
-		byProduct(a, "open", "Open the gate", (*activities.Service).Open),
+		starting(a, "preheat", "Load the stock into Redis, held; never over a live sale", (*activities.Service).Preheat),
+		starting(a, "open", "Open the gate", (*activities.Service).Open),
 		byProduct(a, "hold", "Shut the gate until it is opened again", (*activities.Service).Hold),
 		byProduct(a, "close", "End the sale for good; what is reserved is still stored", (*activities.Service).Close),
 		newAudit(a),
@@ -108,6 +108,20 @@ func byProduct(a *app, name, short string, do func(*activities.Service, context.
 		},
 	}
 	a.jsonFlag(c)
+	return c
+}
+
+// starting makes a command that refuses a Redis which is not fit to hold a stock,
+// unless told to accept it.
+func starting(a *app, name, short string, do func(*activities.Service, context.Context, string, ...activities.Option) (activities.View, error)) *cobra.Command {
+	accept := false
+	c := byProduct(a, name, short, func(s *activities.Service, ctx context.Context, product string) (activities.View, error) {
+		if accept {
+			return do(s, ctx, product, activities.AcceptRedisRisk)
+		}
+		return do(s, ctx, product)
+	})
+	c.Flags().BoolVar(&accept, "accept-redis-risk", false, "go on though Redis evicts keys, does not persist or is too small; for development")
 	return c
 }
 

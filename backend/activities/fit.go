@@ -1,0 +1,62 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/seckill-edge/seckill/backend/rails"
+	"github.com/seckill-edge/seckill/backend/store"
+)
+
+// Option changes one Preheat or Open.
+type Option int
+
+// AcceptRedisRisk goes on though Redis is not fit to hold a stock: it may evict
+// keys, forgets them in a restart, or is too small. For development.
+const AcceptRedisRisk Option = 1
+
+// fit refuses a Redis that is not fit to hold the units that a has still to sell.
+// What it does not tell is warned about.
+func (s *Service) fit(ctx context.Context, a store.Activity, units int64, options []Option) error {
+	problems, err := rails.Inspect(ctx, s.Redis, map[string]int64{a.ProductID: units})
+	if err != nil {
+		return err
+	}
+	bad := rails.Refusable(problems)
+	if len(bad) > 0 && !slices.Contains(options, AcceptRedisRisk) {
+		return fmt.Errorf("%w: %s (or accept the risk, for development: --accept-redis-risk, in the API accept_redis_risk=true)",
+			ErrRefused, rails.Join(bad))
+	}
+	if len(problems) > 0 {
+		s.Log.Warn("activity: starting on a Redis that may not be fit to hold a stock", "activity", a.ID, "product", a.ProductID,
+			"problems", rails.Join(problems))
+	}
+	return nil
+}
+
+// Guard says whether Redis is fit to hold the stock of all live activities.
+func (s *Service) Guard(ctx context.Context) ([]rails.Problem, error) {
+	all, err := s.Store.Activities(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("guarding Redis: %w", err)
+	}
+	units := map[string]int64{}
+	for _, a := range all {
+		if a.State != store.Open && a.State != store.Held {
+			continue
+		}
+		snapshot, _, err := s.snapshot(ctx, a.ProductID)
+		if err != nil {
+			return nil, fmt.Errorf("guarding Redis: %w", err)
+		}
+		if snapshot != nil && snapshot.ID == a.ID {
+			units[a.ProductID] = snapshot.Available
+		}
+	}
+	problems, err := rails.Inspect(ctx, s.Redis, units)
+	if err != nil {
+		return nil, fmt.Errorf("guarding Redis: %w", err)
+	}
+	return problems, nil
+}

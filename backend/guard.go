@@ -1,0 +1,97 @@
+package backend
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/seckill-edge/seckill/backend/activities"
+	"github.com/seckill-edge/seckill/backend/metrics"
+	"github.com/seckill-edge/seckill/backend/rails"
+)
+
+const (
+	// guardEvery is how often Redis is asked whether it is fit; guardSoon while it
+	// has not answered yet.
+	guardEvery  = 10 * time.Second
+	guardSoon   = time.Second
+	guardWithin = 5 * time.Second
+)
+
+// guard watches whether Redis is fit to hold a stock. It warns and never refuses:
+// a sale that is on goes on.
+type guard struct {
+	activities *activities.Service
+	gauge      *metrics.Guard
+	log        *slog.Logger
+
+	mu   sync.Mutex
+	last map[rails.Kind]string
+}
+
+func newGuard(a *activities.Service, m *metrics.Metrics, log *slog.Logger) *guard {
+	names := make([]string, len(rails.Kinds))
+	for i, k := range rails.Kinds {
+		names[i] = string(k)
+	}
+	return &guard{activities: a, gauge: m.NewGuard(names), log: log}
+}
+
+// run asks again and again until ctx ends. While Redis or SQL is away the last
+// answer stands.
+func (g *guard) run(ctx context.Context) {
+	wait := guardSoon
+	for {
+		asking, cancel := context.WithTimeout(ctx, guardWithin)
+		problems, err := g.activities.Guard(asking)
+		cancel()
+		if err == nil {
+			g.set(problems)
+			wait = guardEvery
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// set shows the problems, and logs each kind when it begins and when it is over.
+func (g *guard) set(problems []rails.Problem) {
+	now, shown := map[rails.Kind]string{}, map[string]bool{}
+	for _, p := range problems {
+		shown[string(p.Kind)] = true
+		if now[p.Kind] != "" {
+			now[p.Kind] += " | "
+		}
+		now[p.Kind] += p.String()
+	}
+	g.gauge.Set(shown)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, k := range rails.Kinds {
+		switch before, is := g.last[k], now[k]; {
+		case before == "" && is != "":
+			g.log.Warn("redis: not fit to hold a stock", "problem", string(k), "what", is)
+		case before != "" && is == "":
+			g.log.Info("redis: a problem is over", "problem", string(k))
+		}
+	}
+	g.last = now
+}
+
+// Warnings name what an operator should mend though orders are stored, with the
+// reason, as found in the last seconds.
+func (b *Backend) Warnings() map[string]string {
+	b.guard.mu.Lock()
+	defer b.guard.mu.Unlock()
+	out := make(map[string]string, len(b.guard.last))
+	for k, words := range b.guard.last {
+		out["redis_"+string(k)] = words
+	}
+	return out
+}
