@@ -34,6 +34,7 @@ type stack struct {
 // bare one sends what a refusal sends.
 const caddyfile = `{
 	admin off
+	default_bind 127.0.0.1
 	persist_config off
 	auto_https off
 	servers {

@@ -134,7 +134,7 @@ func (r *reader) production(t *testing.T) {
 	r.env = append(r.env,
 		"SECKILL_REDIS_URL="+redis.URL(), "SECKILL_RABBITMQ_URL="+rabbit.URL(),
 		"SECKILL_DATABASE_URL=mysql://root@"+mariadb.Addr()+"/seckill",
-		"SECKILL_SITE=http://127.0.0.1:18443", "SECKILL_ADMIN=off", "SECKILL_SHOP_ROOT="+r.dir)
+		"SECKILL_SITE=http://127.0.0.1:18443", "SECKILL_BIND=127.0.0.1", "SECKILL_ADMIN=off", "SECKILL_SHOP_ROOT="+r.dir)
 }
 
 // The line by hand in the README is the one that make caddy runs.

@@ -170,7 +170,7 @@ func (s *Stack) StartEdge(ctx context.Context, e *Edge, env ...string) (err erro
 	cmd := exec.Command(s.caddy, "run", "--config", s.caddyfile(), "--adapter", "caddyfile")
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home,
 		"SECKILL_REDIS_URL="+at.redis, "SECKILL_RABBITMQ_URL="+at.rabbitmq,
-		"SECKILL_SITE="+e.URL, "SECKILL_ADMIN=off", "SECKILL_RATE=off", "SECKILL_SHOP_ROOT="+home,
+		"SECKILL_SITE="+e.URL, "SECKILL_BIND=127.0.0.1", "SECKILL_ADMIN=off", "SECKILL_RATE=off", "SECKILL_SHOP_ROOT="+home,
 		"SECKILL_IDENTITY=http.request.header.X-User-Id", "SECKILL_INSECURE_CLIENT_IDENTITY=on")
 	cmd.Env = append(cmd.Env, env...)
 	e.Process, err = servicetest.Start("caddy", cmd, e.Log)
