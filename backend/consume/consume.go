@@ -40,6 +40,9 @@ type Config struct {
 	Linger time.Duration
 	// Prefetch bounds the messages taken and not acknowledged. Default 64.
 	Prefetch int
+	// ResolveWithin is what the edges promise: an order that is stored later than
+	// this after its reservation counts as a promise broken. Default 30 s, theirs.
+	ResolveWithin time.Duration
 }
 
 // Deps are what a consumer works with. All are required. The consumer closes
@@ -76,6 +79,7 @@ func New(c Config, d Deps) *Consumer {
 	c.Orders = cmp.Or(c.Orders, 1000)
 	c.Linger = cmp.Or(c.Linger, 20*time.Millisecond)
 	c.Prefetch = cmp.Or(c.Prefetch, 64)
+	c.ResolveWithin = cmp.Or(c.ResolveWithin, 30*time.Second)
 	return &Consumer{
 		Config:     c,
 		Deps:       d,
@@ -204,7 +208,7 @@ func (c *Consumer) handle(ctx context.Context, b *batch) {
 	}
 	killpoint.Here(killpoint.AfterAck)
 	if err := c.Settler.Put(ctx, c.settlements(b, saved)); err != nil {
-		c.Log.Warn("consume: stored orders left to the repair pass", "orders", len(saved), "error", err)
+		c.Log.Warn("consume: stored orders left to the reconciler", "orders", len(saved), "error", err)
 	}
 }
 
@@ -217,7 +221,7 @@ func (c *Consumer) giveBack(m *message) {
 
 // settlements says what Redis is to be told of the stored orders.
 func (c *Consumer) settlements(b *batch, saved []store.Saved) []settle.Order {
-	byID := b.byID()
+	byID, now := b.byID(), time.Now()
 	out := make([]settle.Order, 0, len(saved))
 	for _, m := range b.messages {
 		out = append(out, m.refused...)
@@ -233,6 +237,9 @@ func (c *Consumer) settlements(b *batch, saved []store.Saved) []settle.Order {
 		if !ok || o == nil {
 			c.Log.Error("consume: the store answers with an order nobody sent", "order", s.OrderID, "state", s.State)
 			continue
+		}
+		if !s.Repeat {
+			c.Metrics.Promised(now.Sub(o.ReservedAt) <= c.ResolveWithin)
 		}
 		out = append(out, settleOrder(o, mark))
 	}

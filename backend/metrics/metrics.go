@@ -36,6 +36,7 @@ type Metrics struct {
 	mended   *prometheus.CounterVec
 	rebuilds prometheus.Counter
 	held     prometheus.Histogram
+	life
 }
 
 // New makes the counters and a registry that holds them, with those of the Go
@@ -69,6 +70,7 @@ func New() *Metrics {
 		rebuilds: counter("rebuilds_total", "Times the stock of an activity was proven, and rebuilt where it was wrong."),
 		held:     histogram("held_seconds", "How long a sale was shut for proving its stock.", prometheus.ExponentialBuckets(0.25, 2, 10)),
 	}
+	m.life = newLife(m.Registry)
 	m.Registry.MustRegister(m.stored, m.repeats, m.rejected, m.batch, m.write, m.dead, m.retried, m.relayed,
 		m.settled, m.lag, m.paused, m.findings, m.mended, m.rebuilds, m.held,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

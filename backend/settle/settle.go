@@ -1,13 +1,15 @@
 // Package settle tells Redis what SQL has stored: units of stored orders move
 // from frozen to sold, units of refused ones back to available. It runs beside
 // the storing, so that a Redis that is away does not stop it; what waits is
-// bounded, and what is lost by a crash is found again by the relay's repair
-// pass, because a move may be repeated.
+// bounded, and what is lost by a crash is found again by the reconciler,
+// because a move may be repeated.
 package settle
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,7 +50,13 @@ type Settler struct {
 	log     *slog.Logger
 	queue   chan batch
 	pending atomic.Int64
+	// mu lets Close wait for those who put.
+	mu     sync.RWMutex
+	closed bool
 }
+
+// ErrClosed answers a Put after Close.
+var ErrClosed = errors.New("the settler is closed")
 
 // New makes a settler; nothing moves before Run.
 func New(client redis.UniversalClient, m *metrics.Metrics, log *slog.Logger) *Settler {
@@ -60,10 +68,15 @@ func (s *Settler) Pending() int { return int(s.pending.Load()) }
 
 // Put hands over stored orders; the slice is the settler's from then on. It
 // waits while too many wait already, until ctx ends, then returns its error:
-// the orders are left to the repair pass.
+// the orders are left to the reconciler.
 func (s *Settler) Put(ctx context.Context, orders []Order) error {
 	if len(orders) == 0 {
 		return nil
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return ErrClosed
 	}
 	s.pending.Add(int64(len(orders)))
 	select {
@@ -75,8 +88,13 @@ func (s *Settler) Put(ctx context.Context, orders []Order) error {
 	}
 }
 
-// Close says that no Put follows. Run returns when all is moved.
-func (s *Settler) Close() { close(s.queue) }
+// Close ends the taking: a later Put is ErrClosed. Run returns when all is moved.
+func (s *Settler) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	close(s.queue)
+}
 
 // Run moves what was put, until Close or the end of ctx. While Redis is away it
 // tries again for ever.

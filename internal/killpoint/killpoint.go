@@ -27,8 +27,17 @@ const (
 	// AfterBury: a dead letter is confirmed, its message not acknowledged and its
 	// unit not released.
 	AfterBury = "after-bury"
+	// AfterMove: an order was paid, cancelled or has expired in SQL; Redis knows
+	// nothing of it.
+	AfterMove = "after-move"
 	// AfterRelay: the relay's message is confirmed, its orders are in the outbox.
 	AfterRelay = "after-relay"
+	// AfterHold: an activity is held, its stock is to be proven.
+	AfterHold = "after-hold"
+	// AfterRewrite: buyers' records are what SQL says, the counters are not.
+	AfterRewrite = "after-rewrite"
+	// AfterProve: the gate is open, nobody has looked whether it should still be.
+	AfterProve = "after-prove"
 )
 
 // Variable is the environment variable that chooses a place.

@@ -1,0 +1,59 @@
+package pay
+
+import (
+	"context"
+	"time"
+
+	"github.com/seckill-edge/seckill/internal/order"
+)
+
+const (
+	// expireEvery is how late an order expires at most while all is well.
+	expireEvery = 500 * time.Millisecond
+	longPause   = 10 * time.Second
+	// expireBatch bounds what one transaction moves and what Redis is told at once.
+	expireBatch = 500
+)
+
+// RunExpiry expires orders whose time is up, until ctx ends. One process at a time
+// is enough, and more do no harm. It catches up with what became due while nobody
+// looked, batch by batch; after a failure it pauses for longer each time. tell is
+// given each pass's failure, nil if there was none.
+func (s *Service) RunExpiry(ctx context.Context, tell func(error)) {
+	for pause := expireEvery; ; {
+		_, err := s.ExpireDue(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		tell(err)
+		if pause *= 2; err == nil {
+			pause = expireEvery
+		}
+		pause = min(pause, longPause)
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// ExpireDue expires what is due now and returns how many orders that were. It goes
+// on until a batch is not full.
+func (s *Service) ExpireDue(ctx context.Context) (expired int, err error) {
+	for {
+		orders, err := s.Store.Expire(ctx, s.Now(), expireBatch)
+		if len(orders) > 0 {
+			expired += len(orders)
+			s.Metrics.Ended(order.Expired, len(orders))
+			// Any window but none: an expired order had one.
+			s.tell(ctx, orders, time.Second)
+			s.Log.Info("pay: orders expired", "orders", len(orders))
+		}
+		if err != nil || len(orders) < expireBatch || ctx.Err() != nil {
+			return expired, err
+		}
+	}
+}
