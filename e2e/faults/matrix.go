@@ -81,8 +81,8 @@ func (m Matrix) Run(ctx context.Context) (total Total, err error) {
 
 // tell prints a round.
 func (m Matrix) tell(r *Result) {
-	fmt.Fprintf(m.Out, "%-34s seed %-6d %5d clicks %5d orders, sells again after %6s, at rest after %6s, took %5s",
-		r.Kind, r.Seed, r.Clicks, r.Orders, tenths(r.Recovery), tenths(r.Settled), tenths(r.Took))
+	fmt.Fprintf(m.Out, "%-31s seed %-6d %5d clicks, %4d unanswered, %4d shut out, %4d orders; sells again after %5s, at rest after %5s, took %5s",
+		r.Kind, r.Seed, r.Clicks, r.Unanswered, r.Shut, r.Orders, tenths(r.Recovery), tenths(r.Settled), tenths(r.Took))
 	if r.GivenUp > 0 {
 		fmt.Fprintf(m.Out, ", %d given up", r.GivenUp)
 	}
@@ -161,10 +161,10 @@ func (m Matrix) report(results []Result) Total {
 	}
 	total.Kinds = len(lines)
 	fmt.Fprintf(m.Out, "\nseeds %d to %d for each kind\n\n", m.Seed, m.Seed+uint64(max(m.Rounds, 1))-1)
-	fmt.Fprintf(m.Out, "%-34s %6s %7s %5s %8s %10s %5s %8s %13s %7s\n",
+	fmt.Fprintf(m.Out, "%-31s %6s %7s %5s %8s %10s %5s %8s %13s %7s\n",
 		"fault", "rounds", "orders", "lost", "oversold", "duplicated", "stuck", "given up", "sells again", "at rest")
 	for _, l := range lines {
-		fmt.Fprintf(m.Out, "%-34s %6d %7d %5d %8d %10d %5d %8d %13s %7s\n",
+		fmt.Fprintf(m.Out, "%-31s %6d %7d %5d %8d %10d %5d %8d %13s %7s\n",
 			l.kind, l.rounds, l.orders, l.lost, l.oversold, l.duplicated, l.stuck+l.failed, l.givenUp, tenths(l.recovery), tenths(l.settled))
 	}
 	fmt.Fprint(m.Out, "\nsells again, at rest: the slowest, counted from the heal. given up: orders that Redis and an edge\n"+

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"net/http"
 	"time"
 
 	"github.com/seckill-edge/seckill/e2e/history"
@@ -27,7 +28,9 @@ type Result struct {
 	Kind string
 	Seed uint64
 	history.Verdict
-	Clicks int
+	// Clicks is all clicks, Unanswered those without an answer, Shut those that were
+	// told to come again.
+	Clicks, Unanswered, Shut int
 	// Recovery is from the heal until every edge sold again; Settled until
 	// everything was at rest.
 	Recovery, Settled time.Duration
@@ -130,8 +133,21 @@ func (f *Field) play(ctx context.Context, k Kind, p plan, out *Result) (err erro
 	if last, h.End.Selling = crowd.recovered(); h.End.Selling {
 		out.Recovery = max(0, last.Sub(healed))
 	}
-	out.Clicks, out.Verdict = len(h.Clicks), history.Check(h)
+	out.count(h.Clicks)
+	out.Verdict = history.Check(h)
 	return nil
+}
+
+func (r *Result) count(clicks []history.Click) {
+	r.Clicks = len(clicks)
+	for i := range clicks {
+		switch clicks[i].Status {
+		case 0:
+			r.Unanswered++
+		case http.StatusServiceUnavailable:
+			r.Shut++
+		}
+	}
 }
 
 func (f *Field) edgeURLs() []string {
