@@ -1,6 +1,7 @@
 // Package backend stores what the edges reserve: a consumer that writes orders
-// into SQL, a relay for what was left behind, the operator's commands, and an
-// API. cmd/seckilld runs it as a daemon, standalone inside its one process.
+// into SQL, a relay for what was left behind, a fence for a Redis that may have
+// forgotten some of it, a reconciler, the operator's commands, and an API.
+// cmd/seckilld runs it as a daemon, standalone inside its one process.
 package backend
 
 import (
@@ -20,11 +21,14 @@ import (
 	"github.com/seckill-edge/seckill/backend/api"
 	"github.com/seckill-edge/seckill/backend/consume"
 	"github.com/seckill-edge/seckill/backend/dead"
+	"github.com/seckill-edge/seckill/backend/fence"
 	"github.com/seckill-edge/seckill/backend/lease"
 	"github.com/seckill-edge/seckill/backend/metrics"
+	"github.com/seckill-edge/seckill/backend/reconcile"
 	"github.com/seckill-edge/seckill/backend/relay"
 	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
 )
 
@@ -64,6 +68,10 @@ type Backend struct {
 	settler    *settle.Settler
 	consumer   *consume.Consumer
 	relay      *relay.Relay
+	reconciler *reconcile.Reconciler
+	// id names this backend among all; inHand is what it works on.
+	id         string
+	inHand     func() int
 	follower   *activities.Follower
 	activities *activities.Service
 	guard      *guard
@@ -84,7 +92,7 @@ type Backend struct {
 }
 
 const (
-	// leaseTime is how long the relay rests when its backend dies.
+	// leaseTime is how long relay, fence and reconciler rest when their backend dies.
 	leaseTime = 6 * time.Second
 	// scrapeTimeout bounds what one scrape asks of the stores.
 	scrapeTimeout = 3 * time.Second
@@ -110,23 +118,29 @@ func New(c Config, d Deps) (*Backend, error) {
 		Metrics:   b.metrics,
 		Log:       d.Log,
 	})
-	inHand := func() int { return b.consumer.InHand() + b.settler.Pending() }
+	b.inHand = func() int { return b.consumer.InHand() + b.settler.Pending() }
 	b.activities = activities.New(activities.Deps{
-		Store: d.Store, Redis: d.Redis, Queue: d.Broker, Now: d.Now, Random: d.Random, Log: d.Log, InHand: inHand,
+		Store: d.Store, Redis: d.Redis, Queue: d.Broker, Now: d.Now, Random: d.Random, Log: d.Log, InHand: b.inHand,
 	})
 	b.follower = activities.NewFollower(b.activities)
 	b.guard = newGuard(b.activities, b.metrics, d.Log)
-	b.relay = relay.New(relay.Deps{
-		Redis: d.Redis, Store: d.Store, Publisher: b.publisher, Queue: d.Broker, Settler: b.settler,
-		Metrics: b.metrics, Log: d.Log, InHand: inHand,
-	})
 	var err error
+	if b.id, err = order.NewID(d.Now(), d.Random); err != nil {
+		return nil, fmt.Errorf("naming a backend: %w", err)
+	}
+	b.relay = relay.New(relay.Deps{Redis: d.Redis, Store: d.Store, Publisher: b.publisher, Metrics: b.metrics, Log: d.Log})
+	b.reconciler = reconcile.New(reconcile.Deps{
+		Redis: d.Redis, Store: d.Store, Queue: d.Broker, Relay: b.relay, Settler: b.settler, Metrics: b.metrics, Log: d.Log,
+		Fence: fence.New(fence.Deps{
+			Redis: d.Redis, Store: d.Store, Queue: d.Broker, Relay: b.relay, Metrics: b.metrics, Log: d.Log, Owner: b.id,
+		}),
+	})
 	if b.lease, err = lease.New(d.Redis, "relay", leaseTime, d.Random, d.Log); err != nil {
 		return nil, err
 	}
 	b.metrics.Watch(source{b}, scrapeTimeout)
 	b.handler = api.New(api.Deps{
-		Activities: b.activities, Store: d.Store,
+		Activities: b.activities, Reconcile: b.Reconcile, Store: d.Store,
 		Dead:     dead.New(dead.Deps{Broker: d.Broker, Store: d.Store, Redis: d.Redis, Log: d.Log}),
 		Registry: b.metrics.Registry, Ready: b.NotReady, Warnings: b.Warnings, Token: c.Token, Log: d.Log,
 	})
@@ -179,6 +193,7 @@ func (b *Backend) Start(ctx context.Context) error {
 	if b.config.Migrate {
 		b.duties.Go(func() { b.migrate(duties) })
 	}
+	b.duties.Go(func() { b.present(duties) })
 	b.duties.Go(func() { b.guard.run(duties) })
 	b.duties.Go(func() { b.lease.Run(duties, b.work) })
 	b.consumer.Start()
@@ -202,8 +217,8 @@ func (b *Backend) serve() {
 	})
 }
 
-// settleWait is how long Stop waits for Redis to take what is stored. The relay
-// of the next backend settles the rest.
+// settleWait is how long Stop waits for Redis to take what is stored. The
+// reconciler of the next backend settles the rest.
 const settleWait = 3 * time.Second
 
 // Stop ends the backend in the order in which work flows, so that nothing is
@@ -211,7 +226,7 @@ const settleWait = 3 * time.Second
 //
 //  1. the consumer takes nothing more, stores its batch and acknowledges it;
 //  2. the settler tells Redis of it;
-//  3. the relay ends its pass and gives its lease back;
+//  3. relay, fence and reconciler end their passes, and the lease is given back;
 //  4. the publisher closes;
 //  5. HTTP answers what it was asked, last, so that /metrics and /readyz can be
 //     watched until the end.

@@ -3,18 +3,28 @@ package backend
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/seckill-edge/seckill/backend/metrics"
+	"github.com/seckill-edge/seckill/backend/reconcile"
+	"github.com/seckill-edge/seckill/lua"
 )
 
 const (
-	relayEvery  = time.Second
-	followEvery = 10 // relay passes
+	relayEvery   = time.Second
+	followEvery  = 10 // relay passes
+	presentEvery = 250 * time.Millisecond
 )
 
 // work is what one backend does for all of them, while it has the lease.
 func (b *Backend) work(ctx context.Context, _ int64) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() {
+		failing := ""
+		b.reconciler.NewWatch().Run(ctx, func(err error) { failing = b.tell(ctx, "fence", failing, err) })
+	})
 	tick := time.NewTicker(relayEvery)
 	defer tick.Stop()
 	failing := ""
@@ -23,7 +33,7 @@ func (b *Backend) work(ctx context.Context, _ int64) {
 		if err == nil && n%followEvery == 0 {
 			err = b.follower.Pass(ctx)
 		}
-		failing = b.tell(ctx, failing, err)
+		failing = b.tell(ctx, "relay", failing, err)
 		select {
 		case <-ctx.Done():
 			return
@@ -34,7 +44,7 @@ func (b *Backend) work(ctx context.Context, _ int64) {
 
 // tell logs a failure when it begins, when it turns into another, and when it
 // is over: once, not each second.
-func (b *Backend) tell(ctx context.Context, before string, err error) string {
+func (b *Backend) tell(ctx context.Context, who, before string, err error) string {
 	if ctx.Err() != nil {
 		return before
 	}
@@ -45,11 +55,43 @@ func (b *Backend) tell(ctx context.Context, before string, err error) string {
 	switch {
 	case now == before:
 	case err != nil:
-		b.deps.Log.Warn("relay: pass failed; trying each second", "error", err)
+		b.deps.Log.Warn(who+": pass failed; trying again and again", "error", err)
 	default:
-		b.deps.Log.Info("relay: works again")
+		b.deps.Log.Info(who + ": works again")
 	}
 	return now
+}
+
+// present tells whoever proves a stock what this backend has in hand, until ctx
+// ends. A Redis that does not hear it is nobody's to prove.
+func (b *Backend) present(ctx context.Context) {
+	tick := time.NewTicker(presentEvery)
+	defer tick.Stop()
+	for {
+		call, cancel := context.WithTimeout(ctx, time.Second)
+		_ = lua.PresentBackend(call, b.deps.Redis, b.id, b.inHand)
+		cancel()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			call, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			if err := lua.AbsentBackends(call, b.deps.Redis, b.id); err != nil {
+				b.deps.Log.Debug("backend not taken off the list; it counts as dead soon", "error", err)
+			}
+			return
+		}
+	}
+}
+
+// Reconcile compares Redis, queue and SQL for the activity that product sells
+// through, else its newest, and mends what has one right answer unless dry.
+func (b *Backend) Reconcile(ctx context.Context, product string, dry bool) (reconcile.Report, error) {
+	view, err := b.activities.Show(ctx, product)
+	if err != nil {
+		return reconcile.Report{}, err
+	}
+	return b.reconciler.Reconcile(ctx, view.Activity, dry)
 }
 
 // migrate brings the schema up to date once the database answers.
@@ -108,6 +150,7 @@ func (s source) Unsettled() int { return s.settler.Pending() }
 func (s source) Depth(ctx context.Context) (waiting, dead int, err error) {
 	return s.deps.Broker.Depth(ctx)
 }
+
 
 // Stocks audits each live activity.
 func (s source) Stocks(ctx context.Context) ([]metrics.Stock, error) {

@@ -45,8 +45,8 @@ func Audit(ctx context.Context, c redis.Scripter, product string) (Snapshot, boo
 	}
 	s := readSnapshot(texts[:])
 	s.ProductID = product
-	s.Damaged = s.Damaged || ints[1] != 0
 	s.Now, s.Outbox, s.Users = time.UnixMilli(ints[2]), ints[3], ints[4]
+	s.Damaged = s.Damaged || ints[1] != 0 || s.Users == 0 && s.Frozen+s.Sold > 0
 	return s, true, nil
 }
 

@@ -66,6 +66,22 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// TestBuyersGone: where units are given away, somebody must have them.
+func TestBuyersGone(t *testing.T) {
+	onEach(t, func(t *testing.T, c redis.UniversalClient) {
+		var id ids
+		load(t, c, sale(10, 5))
+		order := id.next()
+		reserve(t, c, Request{OrderID: order, UserID: "u", Quantity: 2})
+		require.NoError(t, c.Del(t.Context(), KeysOf(product).Users).Err())
+		before := dump(t, c)
+		got := reserve(t, c, Request{OrderID: id.next(), UserID: "u", Quantity: 1}, Request{OrderID: order, UserID: "u", Quantity: 2})
+		require.Equal(t, []Outcome{Held, Held}, outcomes(got))
+		require.True(t, audit(t, c).Damaged)
+		require.Equal(t, before, dump(t, c))
+	})
+}
+
 func TestHoldRefuses(t *testing.T) {
 	onEach(t, func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()

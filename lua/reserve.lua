@@ -38,6 +38,7 @@ else
   if id == '' or not count(epoch) or not opens or not ends or not total or not limit
     or not stock or not frozen or not sold or stock + frozen + sold ~= total
     or type(outbox) == 'table' or records.err
+    or (frozen + sold > 0 and redis.call('EXISTS', KEYS[5]) == 0) -- nobody would be known to have bought
     or (state ~= 'open' and state ~= 'held' and state ~= 'closed') then
     shut = -8
   elseif state == 'held' or epoch ~= ARGV[1] then

@@ -41,8 +41,8 @@ type Snapshot struct {
 	// Now is the server's clock.
 	Now time.Time
 	// Available + Frozen + Sold = Total, always; Damaged says that this is not so,
-	// or that a field, counter or hash is missing, unreadable or of a wrong type.
-	// Reserve answers Held then.
+	// or that a field, counter or hash is missing, unreadable or of a wrong type;
+	// the buyers, too, where units are frozen or sold. Reserve answers Held then.
 	Available, Frozen, Sold int64
 	Damaged                 bool
 	// ServerRun is the run id of the server that answered; empty if it does not

@@ -121,7 +121,25 @@ func (s *Service) Show(ctx context.Context, product string) (View, error) {
 	if err != nil {
 		return View{Activity: a, Why: "Redis cannot be asked: " + err.Error()}, nil
 	}
-	return view(a, snapshot, s.Now()), nil
+	v := view(a, snapshot, s.Now())
+	if words := s.proving(ctx, v); words != "" {
+		v.Why = words
+	}
+	return v, nil
+}
+
+// proving says where the proof of the activity's stock stands; empty if it is
+// proven.
+func (s *Service) proving(ctx context.Context, v View) string {
+	if v.State != store.Open && v.State != store.Held || v.Snapshot != nil && v.Snapshot.Proven() {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if words, err := lua.FenceNote(ctx, s.Redis, v.ProductID); err == nil && words != "" {
+		return "held until its stock is proven: " + words
+	}
+	return ""
 }
 
 // find returns the live activity of product, else its newest.
@@ -170,6 +188,12 @@ func view(a store.Activity, snapshot *lua.Snapshot, now time.Time) View {
 	return View{Activity: a, Snapshot: snapshot, Why: why(a, snapshot, now)}
 }
 
+// unproven says that Redis may have forgotten something since the activity was
+// opened. One that was never opened has sold nothing.
+func unproven(s lua.Snapshot) bool {
+	return !s.Proven() && (s.RunID != "" || s.State == lua.Open)
+}
+
 // why explains a sale to the one who has to answer for it.
 func why(a store.Activity, snapshot *lua.Snapshot, now time.Time) string {
 	switch {
@@ -178,13 +202,15 @@ func why(a store.Activity, snapshot *lua.Snapshot, now time.Time) string {
 	case snapshot == nil && a.State == store.Scheduled:
 		return "scheduled: its stock is not in Redis yet; preheat it"
 	case snapshot == nil:
-		return "Redis has lost it: nothing is sold; its stock must be rebuilt from SQL"
+		return "Redis has lost it: nothing is sold until a backend (seckilld serve) has rebuilt its stock, which it does by itself"
 	case snapshot.Damaged:
-		return "a counter in Redis is missing or no number: nothing is sold; hold it and rebuild its stock from SQL"
+		return "a key in Redis is missing or damaged: nothing is sold until a backend (seckilld serve) has rebuilt its stock, which it does by itself"
 	case a.State == store.Scheduled:
 		return "preheated, but SQL does not know yet; preheat again"
 	case snapshot.State == lua.Closed:
 		return "closed in Redis, not in SQL yet; close it again"
+	case unproven(*snapshot):
+		return "Redis was restarted or failed over: nothing is sold until a backend (seckilld serve) has proven its stock, which it does by itself"
 	case snapshot.State == lua.OnHold && a.State == store.Open:
 		return "held in Redis though it should be open: its stock has to be proven first; audit it, then open it again"
 	case snapshot.State == lua.OnHold:

@@ -45,7 +45,7 @@ func (s *Service) preheat(ctx context.Context, a store.Activity, options []Optio
 	}
 	for state, total := range totals {
 		if total.Orders > 0 {
-			return fmt.Errorf("%w: SQL holds %d %s orders of activity %s and Redis has nothing of it; its stock must be rebuilt from SQL, not preheated",
+			return fmt.Errorf("%w: SQL holds %d %s orders of activity %s and Redis has nothing of it; its stock must be rebuilt from SQL, not preheated: a backend (seckilld serve) does so by itself once the activity is held or open, or run seckilld reconcile",
 				ErrRefused, total.Orders, state, a.ID)
 		}
 	}
@@ -101,7 +101,9 @@ func (s *Service) Open(ctx context.Context, product string, options ...Option) (
 	case snapshot == nil || snapshot.ID != a.ID:
 		return View{}, fmt.Errorf("opening product %s: %w: its stock is not in Redis; preheat it first", product, ErrRefused)
 	case snapshot.Damaged:
-		return View{}, fmt.Errorf("opening product %s: %w: a counter in Redis is missing or no number; its stock must be rebuilt first", product, ErrRefused)
+		return View{}, fmt.Errorf("opening product %s: %w: a key in Redis is missing or damaged; a backend (seckilld serve) rebuilds its stock by itself, open it then", product, ErrRefused)
+	case unproven(*snapshot):
+		return View{}, fmt.Errorf("opening product %s: %w: Redis was restarted or failed over; a backend (seckilld serve) proves its stock by itself, open it then", product, ErrRefused)
 	}
 	if err := s.provenStock(ctx, a); err != nil {
 		return View{}, fmt.Errorf("opening product %s: %w", product, err)
@@ -145,6 +147,8 @@ func (s *Service) provenStock(ctx context.Context, a store.Activity) error {
 }
 
 // Hold shuts the gate. Redis learns it first: from the answer on nothing is sold.
+// An activity that Redis has lost, or whose stock is being proven, is held by
+// SQL's word.
 func (s *Service) Hold(ctx context.Context, product string) (View, error) {
 	a, err := s.live(ctx, product)
 	if err != nil {
@@ -153,14 +157,25 @@ func (s *Service) Hold(ctx context.Context, product string) (View, error) {
 	if a.State == store.Scheduled {
 		return View{}, fmt.Errorf("holding product %s: %w: it is scheduled and sells nothing; preheat it first", product, ErrRefused)
 	}
-	if _, err := s.follow(ctx, "holding", a, lua.OnHold); err != nil {
+	if _, err := s.follow(ctx, "holding", a, lua.OnHold); err != nil && !sellsNothing(err) {
 		return View{}, err
 	}
 	from := []store.ActivityState{store.Held, store.Open}
 	if err := s.Store.SetActivityState(ctx, a.ID, from, store.Held); err != nil {
 		return View{}, refusal("holding", product, err)
 	}
-	return s.Show(ctx, product)
+	// A stock that was being proven may have been opened between the two.
+	view, err := s.follow(ctx, "holding", a, lua.OnHold)
+	if err != nil && sellsNothing(err) {
+		return s.Show(ctx, product)
+	}
+	return view, err
+}
+
+// sellsNothing says that Redis has nothing that could be sold; what is rebuilt
+// will be what SQL says.
+func sellsNothing(err error) bool {
+	return errors.Is(err, lua.ErrNoActivity) || errors.Is(err, lua.ErrDamaged)
 }
 
 // Close ends the sale for good. What is reserved is still stored and settled.
@@ -192,6 +207,8 @@ func (s *Service) follow(ctx context.Context, doing string, a store.Activity, to
 	switch {
 	case errors.Is(err, lua.ErrClosed):
 		return View{}, fmt.Errorf("%s product %s: %w: it is closed, which is final; create a new activity", doing, a.ProductID, ErrRefused)
+	case errors.Is(err, lua.ErrUnproven):
+		return View{}, fmt.Errorf("%s product %s: %w: %w, which opens it by itself", doing, a.ProductID, ErrRefused, err)
 	case err != nil && (gone(err) || errors.Is(err, lua.ErrDamaged)):
 		return View{}, fmt.Errorf("%s product %s: %w: %w", doing, a.ProductID, ErrRefused, err)
 	case err != nil:

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -15,18 +16,25 @@ import (
 
 	"github.com/seckill-edge/seckill/backend/activities"
 	"github.com/seckill-edge/seckill/backend/dead"
+	"github.com/seckill-edge/seckill/backend/reconcile"
 	"github.com/seckill-edge/seckill/backend/store"
 )
 
-// callTimeout bounds what one request may ask of the stores.
-const callTimeout = 10 * time.Second
+const (
+	// callTimeout bounds what one request may ask of the stores; a reconciliation
+	// looks twice and may rebuild a stock.
+	callTimeout      = 10 * time.Second
+	reconcileTimeout = 25 * time.Second
+)
 
 // Deps are what the handler works with. All are required but Token.
 type Deps struct {
 	Activities *activities.Service
-	Store      *store.Store
-	Dead       *dead.Service
-	Registry   *prometheus.Registry
+	// Reconcile compares the stores for a product, and mends unless dry.
+	Reconcile func(ctx context.Context, product string, dry bool) (reconcile.Report, error)
+	Store     *store.Store
+	Dead      *dead.Service
+	Registry  *prometheus.Registry
 	// Ready says by name what is not ready, and why; empty when all is.
 	Ready func(context.Context) map[string]error
 	// Warnings say by name what should be mended though all is ready. May be nil.
@@ -77,6 +85,7 @@ func describe(d Deps, mux *http.ServeMux) {
 	}, h.create)
 	register(api, http.MethodGet, "/api/activities/{product_id}", "show-activity", "The activity a product sells through", h.show)
 	register(api, http.MethodGet, "/api/activities/{product_id}/audit", "audit-activity", "Compare Redis, queue and SQL", h.audit)
+	register(api, http.MethodPost, "/api/activities/{product_id}/reconcile", "reconcile-activity", "Find each difference between Redis, queue and SQL, and mend what has one right answer", h.reconcile)
 	register(api, http.MethodPost, "/api/activities/{product_id}/preheat", "preheat-activity", "Load its stock into Redis, held; never over a live sale", h.preheat)
 	register(api, http.MethodPost, "/api/activities/{product_id}/open", "open-activity", "Open the gate", h.open)
 	register(api, http.MethodPost, "/api/activities/{product_id}/hold", "hold-activity", "Shut the gate until it is opened again", h.hold)
@@ -96,7 +105,11 @@ const maxBody = 64 << 10
 
 func limitTime(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+		timeout := callTimeout
+		if strings.HasSuffix(r.URL.Path, "/reconcile") {
+			timeout = reconcileTimeout
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})

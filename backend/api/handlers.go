@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/seckill-edge/seckill/backend/activities"
+	"github.com/seckill-edge/seckill/backend/reconcile"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
 )
@@ -47,7 +48,13 @@ type (
 		}
 	}
 
-	auditOutput struct{ Body Audit }
+	auditOutput     struct{ Body Audit }
+	reconcileOutput struct{ Body reconcile.Report }
+
+	reconcileInput struct {
+		byProduct
+		DryRun bool `query:"dry_run" doc:"Find only, mend nothing."`
+	}
 	orderOutput struct{ Body Order }
 )
 
@@ -120,6 +127,14 @@ func (h *handlers) audit(ctx context.Context, in *byProduct) (*auditOutput, erro
 		return nil, h.problem(err)
 	}
 	return &auditOutput{AuditOf(audit)}, nil
+}
+
+func (h *handlers) reconcile(ctx context.Context, in *reconcileInput) (*reconcileOutput, error) {
+	report, err := h.Reconcile(ctx, in.ProductID, in.DryRun)
+	if err != nil {
+		return nil, h.problem(err)
+	}
+	return &reconcileOutput{report}, nil
 }
 
 func (h *handlers) order(ctx context.Context, in *struct {

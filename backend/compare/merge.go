@@ -34,7 +34,10 @@ func Merge(a store.Activity, user, record string, rows []store.Order) string {
 			at = len(entries) - 1
 		}
 		e := &entries[at]
-		e.Mark, e.Quantity = mark, row.Quantity
+		e.Mark, e.Quantity, e.Reason = mark, row.Quantity, ""
+		if mark == lua.MarkRejected {
+			e.Reason = row.Reason
+		}
 		if row.Claim > 0 {
 			e.Claim = row.Claim
 		}

@@ -86,7 +86,12 @@ func (l *Lease) Run(ctx context.Context, work func(ctx context.Context, fence in
 			reached = false
 			l.log.Warn("lease: Redis cannot be asked; trying for ever", "lease", l.name, "error", err)
 		}
-		wait(ctx, l.ttl/3)
+		if errors.Is(err, ErrTaken) {
+			wait(ctx, l.ttl/3)
+		} else {
+			// A Redis that comes back has waited for its backend long enough.
+			wait(ctx, l.ttl/20)
+		}
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -24,20 +26,21 @@ const (
 // found is what a part of the outbox turned out to be.
 type found struct {
 	orders []order.Order
-	// done are orders that need no publishing: settled, released, or unknown.
-	done    []string
-	unknown int
+	// done are orders that need no publishing, because they are settled or
+	// released; unknown are those that their buyers do not have.
+	done, unknown []string
 }
 
-// publishOutbox goes once through the outbox of an activity and publishes what
-// is old enough. What the broker confirms leaves the outbox.
-func (r *Relay) publishOutbox(ctx context.Context, s lua.Snapshot) error {
+// PublishOutbox goes once through the outbox of an activity and publishes what
+// is at least as old as patience. What the broker confirms leaves the outbox. It
+// is safe for concurrent use.
+func (r *Relay) PublishOutbox(ctx context.Context, s lua.Snapshot, patience time.Duration) error {
 	var cursor uint64
 	var relayed atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(inFlight)
 	for {
-		part, next, err := r.scan(ctx, s, cursor)
+		part, next, err := r.scan(ctx, s, patience, cursor)
 		if err != nil {
 			return errors.Join(err, group.Wait())
 		}
@@ -67,7 +70,7 @@ func (r *Relay) publishOutbox(ctx context.Context, s lua.Snapshot) error {
 }
 
 // scan reads a part of the outbox and sorts it by the buyers' records.
-func (r *Relay) scan(ctx context.Context, s lua.Snapshot, cursor uint64) (found, uint64, error) {
+func (r *Relay) scan(ctx context.Context, s lua.Snapshot, patience time.Duration, cursor uint64) (found, uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	entries, next, err := lua.OutboxScan(ctx, r.Redis, s.ProductID, cursor, scanned)
@@ -79,18 +82,26 @@ func (r *Relay) scan(ctx context.Context, s lua.Snapshot, cursor uint64) (found,
 	for id, user := range entries {
 		ids, users = append(ids, id), append(users, user)
 	}
-	records, err := lua.Records(ctx, r.Redis, s.ProductID, users)
+	records, err := lua.RawRecords(ctx, r.Redis, s.ProductID, users)
 	if err != nil {
 		return found{}, 0, err
 	}
 	for i, id := range ids {
-		out.add(s, id, users[i], records[i])
+		if records[i] == "" {
+			out.add(s, id, users[i], nil, patience)
+			continue
+		}
+		record, err := lua.ParseRecord(records[i])
+		if err != nil {
+			continue // the reconciler mends it
+		}
+		out.add(s, id, users[i], record, patience)
 	}
 	return out, next, nil
 }
 
 // add decides on one entry of the outbox.
-func (f *found) add(s lua.Snapshot, id, user string, record []lua.Entry) {
+func (f *found) add(s lua.Snapshot, id, user string, record []lua.Entry, patience time.Duration) {
 	for _, e := range record {
 		if e.OrderID != id {
 			continue
@@ -99,34 +110,47 @@ func (f *found) add(s lua.Snapshot, id, user string, record []lua.Entry) {
 		case e.Mark != lua.MarkQueued:
 			f.done = append(f.done, id)
 		case s.Now.Sub(e.At) >= patience:
-			f.orders = append(f.orders, order.Order{
-				ID:         id,
-				ActivityID: s.ID,
-				ProductID:  s.ProductID,
-				UserID:     user,
-				Quantity:   e.Quantity,
-				Claim:      e.Claim,
-				ReservedAt: e.At,
-			})
+			f.orders = append(f.orders, OrderOf(s.Activity, user, e))
 		}
 		return
 	}
-	f.done = append(f.done, id)
-	f.unknown++
+	f.unknown = append(f.unknown, id)
+}
+
+// OrderOf is the order that an entry of a buyer's record stands for.
+func OrderOf(a lua.Activity, user string, e lua.Entry) order.Order {
+	return order.Order{
+		ID: e.OrderID, ActivityID: a.ID, ProductID: a.ProductID, UserID: user,
+		Quantity: e.Quantity, Claim: e.Claim, ReservedAt: e.At,
+	}
 }
 
 // drop removes what needs no publishing. An order without a record has no unit
-// that could be lost: record and outbox are written by one script.
+// that could be lost: record and outbox are written by one script. But while the
+// stock is not proven, the outbox may be all that is left of it.
 func (r *Relay) drop(ctx context.Context, s lua.Snapshot, part found) {
-	if part.unknown > 0 {
+	finished := part.done
+	if s.Proven() && len(part.unknown) > 0 {
+		finished = append(finished, part.unknown...)
 		r.Log.Warn("relay: outbox entries without an order in the buyer's record; removed",
-			"product", s.ProductID, "activity", s.ID, "entries", part.unknown)
+			"product", s.ProductID, "activity", s.ID, "entries", len(part.unknown))
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := lua.Confirm(ctx, r.Redis, s.ProductID, part.done); err != nil {
+	if err := lua.Confirm(ctx, r.Redis, s.ProductID, finished); err != nil {
 		r.Log.Warn("relay: finished entries stay in the outbox until the next pass", "product", s.ProductID, "error", err)
 	}
+}
+
+// Publish publishes orders of one activity and takes them out of the outbox. It
+// is safe for concurrent use.
+func (r *Relay) Publish(ctx context.Context, a lua.Activity, orders []order.Order) error {
+	for part := range slices.Chunk(orders, order.MaxPerMessage) {
+		if err := r.publish(ctx, lua.Snapshot{Activity: a}, part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // publish sends one message and takes its orders out of the outbox once the

@@ -1,10 +1,7 @@
-// Package relay brings orders on their way that somebody left behind. An edge
-// that died, or could not reach the broker, leaves them in Redis's outbox: they
-// are published from there. A backend that died between storing and telling
-// Redis leaves them stored and frozen: they are settled.
-//
-// Both passes may be repeated and may overlap with an edge or a backend that is
-// alive after all: orders keep their ids.
+// Package relay brings orders on their way that an edge left behind: one that
+// died, or could not reach the broker, leaves them in Redis's outbox, and they are
+// published from there. A pass may be repeated and may overlap with an edge that
+// is alive after all: orders keep their ids.
 package relay
 
 import (
@@ -16,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seckill-edge/seckill/backend/metrics"
-	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/queue"
 	"github.com/seckill-edge/seckill/lua"
@@ -27,25 +23,21 @@ type Deps struct {
 	Redis     redis.UniversalClient
 	Store     *store.Store
 	Publisher queue.Publisher
-	Queue     queue.Inspector
-	Settler   *settle.Settler
 	Metrics   *metrics.Metrics
 	Log       *slog.Logger
-	// InHand is the number of messages and orders this process is working on.
-	InHand func() int
 }
 
 const (
-	// patience is how long an edge may take to publish and confirm; younger
+	// Patience is how long an edge may take to publish and confirm; younger
 	// entries of the outbox are its own business.
-	patience    = 3 * time.Second
+	Patience    = 3 * time.Second
 	callTimeout = 5 * time.Second
 	// forget is how often a sale that is closed and drained is looked at again.
 	forget = time.Minute
 )
 
-// Relay looks at all activities in SQL, again and again. It is not safe for
-// concurrent use: one at a time, over all backends, is enough.
+// Relay looks at all activities in SQL, again and again. One Pass at a time, over
+// all backends, is enough.
 type Relay struct {
 	Deps
 	// known is the last list SQL gave: a database that is away must not keep
@@ -53,12 +45,11 @@ type Relay struct {
 	known []store.Activity
 	// drained says until when a closed activity is not looked at.
 	drained map[string]time.Time
-	repairs map[string]*repair
 }
 
 // New makes a relay.
 func New(d Deps) *Relay {
-	return &Relay{Deps: d, drained: map[string]time.Time{}, repairs: map[string]*repair{}}
+	return &Relay{Deps: d, drained: map[string]time.Time{}}
 }
 
 // Pass goes over all activities once. It goes on after a failure of one, and
@@ -91,15 +82,11 @@ func (r *Relay) look(ctx context.Context, a store.Activity) error {
 	if err != nil {
 		return err
 	}
-	if !there || snapshot.ID != a.ID || (snapshot.Outbox == 0 && snapshot.Frozen == 0) {
-		delete(r.repairs, a.ID)
+	if !there || snapshot.ID != a.ID || snapshot.Outbox == 0 {
 		if a.State == store.Closed {
 			r.drained[a.ID] = time.Now().Add(forget)
 		}
 		return nil
 	}
-	if snapshot.Outbox > 0 {
-		return r.publishOutbox(ctx, snapshot)
-	}
-	return r.settleForgotten(ctx, a, snapshot)
+	return r.PublishOutbox(ctx, snapshot, Patience)
 }

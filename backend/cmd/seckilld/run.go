@@ -19,7 +19,7 @@ const (
 	exitFailed  = 1 // a server cannot be reached, or something else failed
 	exitUsage   = 2 // a command, option or value is wrong
 	exitRefused = 3 // not in this state; there is none; there is one already
-	exitDrift   = 4 // audit: the stores disagree
+	exitDrift   = 4 // audit, reconcile: the stores disagree
 )
 
 var (
@@ -98,7 +98,7 @@ func newRoot(a *app) *cobra.Command {
 Its commands create, open and close sales and say whether all stores agree.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (wrong state, not found,
-exists already), 4 audit found a drift.`,
+exists already), 4 audit or reconcile found what is left to be done.`,
 		Example: `  seckilld migrate --database mysql://seckill:secret@127.0.0.1:3306/seckill
   seckilld activity create --product 1001 --start 2026-11-11T20:00:00+08:00 --end 2026-11-11T22:00:00+08:00 --total 100
   seckilld activity preheat 1001 && seckilld activity open 1001
@@ -113,7 +113,7 @@ exists already), 4 audit found a drift.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	a.options.register(root.PersistentFlags())
-	root.AddCommand(newServe(a), newMigrate(a), newActivity(a), newDead(a))
+	root.AddCommand(newServe(a), newMigrate(a), newActivity(a), newReconcile(a), newDead(a))
 	return root
 }
 
