@@ -119,7 +119,7 @@ func TestBadMessages(t *testing.T) {
 			require.Empty(t, good)
 			require.Len(t, bad, 1)
 		}
-		require.Equal(t, int64(3), w.stored(a))
+		require.Equal(t, int64(4), w.stored(a), "the cursed one as rejected")
 		record, err := lua.RecordOf(t.Context(), w.redis, w.product, cursed.UserID)
 		require.NoError(t, err)
 		require.Equal(t, lua.MarkRejected, record[0].Mark)

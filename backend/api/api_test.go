@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seckill-edge/seckill/backend/activities"
+	"github.com/seckill-edge/seckill/backend/dead"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
@@ -33,6 +35,9 @@ type site struct {
 	store   *store.Store
 	server  *miniredis.Miniredis
 	missing map[string]error
+	// warnings are what a backend would warn about.
+	warnings map[string]string
+	broker   queue.Broker
 }
 
 func newSite(t *testing.T, token string) *site {
@@ -41,7 +46,7 @@ func newSite(t *testing.T, token string) *site {
 	require.NoError(t, err)
 	s.store, err = store.New(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "x.db"), nil)
 	require.NoError(t, err)
-	broker, err := queue.Open("memory:" + t.Name())
+	broker, err := queue.Open(fmt.Sprint("memory:", t.Name(), time.Now().UnixNano()))
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, s.store.Close())
@@ -50,7 +55,10 @@ func newSite(t *testing.T, token string) *site {
 	_, err = s.store.Migrate(t.Context())
 	require.NoError(t, err)
 	log := slog.New(slog.DiscardHandler)
+	s.broker = broker
 	s.Handler = New(Deps{
+		Dead:     dead.New(dead.Deps{Broker: broker, Store: s.store, Redis: client, Log: log}),
+		Warnings: func() map[string]string { return s.warnings },
 		Activities: activities.New(activities.Deps{
 			Store: s.store, Redis: client, Queue: broker, Now: time.Now, Random: rand.Reader, Log: log,
 		}),

@@ -15,13 +15,15 @@ import (
 // first. A row that is there already stays as it is and is answered as a repeat,
 // so the answer and not the call says what has become of the order.
 //
-// Only the ids and the user of o need be known. An order that the database
-// refuses is stored with nothing but its ids; SaveOrders takes it for another
-// order's row and rejects whatever comes under this id.
+// Only the ids and the user of o need be known; a quantity that is not counts as 1,
+// which buyers' records can hold. An order that the database refuses is stored with
+// nothing but its ids; SaveOrders takes it for another order's row and rejects
+// whatever comes under this id.
 func (s *Store) RejectOrder(ctx context.Context, o order.Order, reason order.Reason) (Saved, error) {
+	o.Quantity = max(1, o.Quantity)
 	saved, err := s.rejectOrder(ctx, newOrderRow(&o, order.Rejected, reason, s.now()))
 	if err != nil && blamesData(err) {
-		bare := order.Order{ID: o.ID, ActivityID: o.ActivityID, ProductID: o.ProductID, ReservedAt: o.ReservedAt}
+		bare := order.Order{ID: o.ID, ActivityID: o.ActivityID, ProductID: o.ProductID, Quantity: 1, ReservedAt: o.ReservedAt}
 		var again error
 		if saved, again = s.rejectOrder(ctx, newOrderRow(&bare, order.Rejected, reason, s.now())); again != nil {
 			err = errors.Join(err, again)
