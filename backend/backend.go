@@ -24,6 +24,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/fence"
 	"github.com/seckill-edge/seckill/backend/lease"
 	"github.com/seckill-edge/seckill/backend/metrics"
+	"github.com/seckill-edge/seckill/backend/pay"
 	"github.com/seckill-edge/seckill/backend/reconcile"
 	"github.com/seckill-edge/seckill/backend/relay"
 	"github.com/seckill-edge/seckill/backend/settle"
@@ -76,6 +77,7 @@ type Backend struct {
 	activities *activities.Service
 	guard      *guard
 	lease      *lease.Lease
+	pay        *pay.Service
 	handler    http.Handler
 
 	server   *http.Server
@@ -138,10 +140,12 @@ func New(c Config, d Deps) (*Backend, error) {
 	if b.lease, err = lease.New(d.Redis, "relay", leaseTime, d.Random, d.Log); err != nil {
 		return nil, err
 	}
+	b.pay = pay.New(pay.Deps{Store: d.Store, Tell: b.tellRedis, Metrics: b.metrics, Now: d.Now, Log: d.Log})
 	b.metrics.Watch(source{b}, scrapeTimeout)
 	b.handler = api.New(api.Deps{
 		Activities: b.activities, Reconcile: b.Reconcile, Store: d.Store,
 		Dead:     dead.New(dead.Deps{Broker: d.Broker, Store: d.Store, Redis: d.Redis, Log: d.Log}),
+		Pay:      b.pay,
 		Registry: b.metrics.Registry, Ready: b.NotReady, Warnings: b.Warnings, Token: c.Token, Log: d.Log,
 	})
 	return b, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seckill-edge/seckill/backend/metrics"
 	"github.com/seckill-edge/seckill/backend/reconcile"
+	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -24,6 +25,10 @@ func (b *Backend) work(ctx context.Context, _ int64) {
 	watching.Go(func() {
 		failing := ""
 		b.reconciler.NewWatch().Run(ctx, func(err error) { failing = b.tell(ctx, "fence", failing, err) })
+	})
+	watching.Go(func() {
+		failing := ""
+		b.pay.RunExpiry(ctx, func(err error) { failing = b.tell(ctx, "expiry", failing, err) })
 	})
 	tick := time.NewTicker(relayEvery)
 	defer tick.Stop()
@@ -94,6 +99,18 @@ func (b *Backend) Reconcile(ctx context.Context, product string, dry bool) (reco
 	return b.reconciler.Reconcile(ctx, view.Activity, dry)
 }
 
+// tellWithin is how long a payment's answer waits for room among what Redis is to
+// be told.
+const tellWithin = 250 * time.Millisecond
+
+// tellRedis hands moves of stored orders to the settler. It does not end with the
+// request that has caused them.
+func (b *Backend) tellRedis(ctx context.Context, moves []settle.Order) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellWithin)
+	defer cancel()
+	return b.settler.Put(ctx, moves)
+}
+
 // migrate brings the schema up to date once the database answers.
 func (b *Backend) migrate(ctx context.Context) {
 	for pause := 250 * time.Millisecond; ; pause = min(pause*2, 5*time.Second) {
@@ -151,6 +168,7 @@ func (s source) Depth(ctx context.Context) (waiting, dead int, err error) {
 	return s.deps.Broker.Depth(ctx)
 }
 
+func (s source) RefundsDue(ctx context.Context) (int64, error) { return s.deps.Store.RefundsDue(ctx) }
 
 // Stocks audits each live activity.
 func (s source) Stocks(ctx context.Context) ([]metrics.Stock, error) {

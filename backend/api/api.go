@@ -16,6 +16,7 @@ import (
 
 	"github.com/seckill-edge/seckill/backend/activities"
 	"github.com/seckill-edge/seckill/backend/dead"
+	"github.com/seckill-edge/seckill/backend/pay"
 	"github.com/seckill-edge/seckill/backend/reconcile"
 	"github.com/seckill-edge/seckill/backend/store"
 )
@@ -34,6 +35,7 @@ type Deps struct {
 	Reconcile func(ctx context.Context, product string, dry bool) (reconcile.Report, error)
 	Store     *store.Store
 	Dead      *dead.Service
+	Pay       *pay.Service
 	Registry  *prometheus.Registry
 	// Ready says by name what is not ready, and why; empty when all is.
 	Ready func(context.Context) map[string]error
@@ -92,6 +94,7 @@ func describe(d Deps, mux *http.ServeMux) {
 	register(api, http.MethodPost, "/api/activities/{product_id}/close", "close-activity", "End the sale for good", h.close)
 	register(api, http.MethodGet, "/api/orders/{order_id}", "show-order", "A stored order", h.order)
 	describeDead(api, h)
+	describePay(api, h)
 }
 
 var problems = []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusServiceUnavailable}

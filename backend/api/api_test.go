@@ -21,6 +21,9 @@ import (
 
 	"github.com/seckill-edge/seckill/backend/activities"
 	"github.com/seckill-edge/seckill/backend/dead"
+	"github.com/seckill-edge/seckill/backend/metrics"
+	"github.com/seckill-edge/seckill/backend/pay"
+	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
@@ -62,7 +65,12 @@ func newSite(t *testing.T, token string) *site {
 		Activities: activities.New(activities.Deps{
 			Store: s.store, Redis: client, Queue: broker, Now: time.Now, Random: rand.Reader, Log: log,
 		}),
-		Store: s.store, Registry: prometheus.NewRegistry(), Token: token, Log: log,
+		Store: s.store,
+		Pay: pay.New(pay.Deps{
+			Store: s.store, Now: time.Now, Metrics: metrics.New(), Log: log,
+			Tell: func(context.Context, []settle.Order) error { return nil },
+		}),
+		Registry: prometheus.NewRegistry(), Token: token, Log: log,
 		Ready: func(context.Context) map[string]error { return s.missing },
 	})
 	return s

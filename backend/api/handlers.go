@@ -55,7 +55,7 @@ type (
 		byProduct
 		DryRun bool `query:"dry_run" doc:"Find only, mend nothing."`
 	}
-	orderOutput struct{ Body Order }
+	orderOutput struct{ Body OrderShown }
 )
 
 func (in *startInput) options() []activities.Option {
@@ -141,13 +141,17 @@ func (h *handlers) order(ctx context.Context, in *struct {
 	OrderID string `path:"order_id" maxLength:"26"`
 }) (*orderOutput, error) {
 	if !order.ValidID(in.OrderID) {
-		return nil, huma.Error422UnprocessableEntity("order id: must be 26 of 0-9 a-z without i l o u")
+		return nil, badOrderID()
 	}
 	stored, err := h.Store.Order(ctx, in.OrderID)
 	if err != nil {
 		return nil, h.problem(err)
 	}
-	return &orderOutput{orderOf(stored)}, nil
+	payments, err := h.Store.Payments(ctx, in.OrderID)
+	if err != nil {
+		return nil, h.problem(err)
+	}
+	return &orderOutput{ShownOf(stored, payments)}, nil
 }
 
 // problem turns an error into the answer, once. What is nobody's fault outside
@@ -163,7 +167,7 @@ func (h *handlers) problem(err error) error {
 		return huma.Error422UnprocessableEntity(invalid.Error(), details...)
 	case errors.Is(err, store.ErrNotFound):
 		return huma.Error404NotFound(err.Error())
-	case errors.Is(err, store.ErrExists), errors.Is(err, activities.ErrRefused):
+	case errors.Is(err, store.ErrExists), errors.Is(err, store.ErrState), errors.Is(err, activities.ErrRefused):
 		return huma.Error409Conflict(err.Error())
 	}
 	h.Log.Error("api: request failed", "error", err)

@@ -63,10 +63,18 @@ type Order struct {
 	Quantity   int       `json:"quantity"`
 	Claim      int       `json:"claim"`
 	State      string    `json:"state" enum:"created,paid,cancelled,expired,rejected"`
-	Reason     string    `json:"reason,omitempty" doc:"Why it was rejected."`
+	Reason     string    `json:"reason,omitempty" doc:"Why it was rejected or cancelled."`
 	ReservedAt time.Time `json:"reserved_at"`
 	CreatedAt  time.Time `json:"created_at"`
 	UpdatedAt  time.Time `json:"updated_at"`
+	// Due is absent where there is no payment stage.
+	Due *time.Time `json:"due,omitempty" doc:"When it expires, or would have, unless it is paid before; absent without a payment stage."`
+}
+
+// OrderShown is a stored order with its payments, in JSON.
+type OrderShown struct {
+	Order
+	Payments []Payment `json:"payments" doc:"The oldest first."`
 }
 
 // ActivityOf puts a view into JSON's shape.
@@ -111,8 +119,14 @@ func ActivitiesOf(views []activities.View) []Activity {
 // AuditOf puts an audit into JSON's shape.
 func AuditOf(a activities.Audit) Audit { return Audit(a) }
 
-func orderOf(o store.Order) Order {
-	return Order{
+// ShownOf puts an order and its payments into JSON's shape.
+func ShownOf(o store.Order, payments []store.Payment) OrderShown {
+	return OrderShown{Order: OrderOf(o), Payments: PaymentsOf(payments)}
+}
+
+// OrderOf puts a stored order into JSON's shape.
+func OrderOf(o store.Order) Order {
+	out := Order{
 		ID:         o.ID,
 		ActivityID: o.ActivityID,
 		ProductID:  o.ProductID,
@@ -125,4 +139,9 @@ func orderOf(o store.Order) Order {
 		CreatedAt:  o.CreatedAt.UTC(),
 		UpdatedAt:  o.UpdatedAt.UTC(),
 	}
+	if !o.DueAt.IsZero() {
+		due := o.DueAt.UTC()
+		out.Due = &due
+	}
+	return out
 }

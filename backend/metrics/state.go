@@ -20,6 +20,8 @@ type Source interface {
 	Stocks(ctx context.Context) ([]Stock, error)
 	Depth(ctx context.Context) (waiting, dead int, err error)
 	Unsettled() int
+	// RefundsDue counts payments whose money is due back.
+	RefundsDue(ctx context.Context) (int64, error)
 }
 
 // Watch adds the values of source to the registry. One scrape asks for at most
@@ -41,6 +43,7 @@ var (
 	driftDesc     = unitDesc("drift", "Units on which Redis and SQL disagree; 0 is right.")
 	outboxDesc    = prometheus.NewDesc("seckill_activity_outbox_orders", "Orders the broker has not confirmed yet.", []string{"product"}, nil)
 	depthDesc     = prometheus.NewDesc("seckill_backend_queue_messages", "Messages in the broker: waiting, or among the dead letters.", []string{"queue"}, nil)
+	refundsDesc   = prometheus.NewDesc("seckill_backend_refunds_due", "Payments that came too late or twice and were not given back yet.", nil, nil)
 	unsettledDesc = prometheus.NewDesc("seckill_backend_unsettled_orders", "Stored orders that wait for Redis.", nil, nil)
 )
 
@@ -50,7 +53,7 @@ func unitDesc(name, help string) *prometheus.Desc {
 
 // Describe implements prometheus.Collector.
 func (s *state) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{totalDesc, availableDesc, frozenDesc, soldDesc, driftDesc, outboxDesc, depthDesc, unsettledDesc} {
+	for _, d := range []*prometheus.Desc{totalDesc, availableDesc, frozenDesc, soldDesc, driftDesc, outboxDesc, depthDesc, unsettledDesc, refundsDesc} {
 		out <- d
 	}
 }
@@ -66,6 +69,9 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 	if waiting, dead, err := s.source.Depth(ctx); err == nil {
 		gauge(depthDesc, float64(waiting), "waiting")
 		gauge(depthDesc, float64(dead), "dead")
+	}
+	if due, err := s.source.RefundsDue(ctx); err == nil {
+		gauge(refundsDesc, float64(due))
 	}
 	stocks, err := s.source.Stocks(ctx)
 	if err != nil {
