@@ -63,6 +63,10 @@ type statsStatus struct {
 	PublishErrors uint64            `json:"publish_errors"`
 	LeftBehind    uint64            `json:"left_behind"`
 	Carried       int64             `json:"carried"`
+	Repeats       uint64            `json:"repeats"`
+	Reads         uint64            `json:"record_reads"`
+	ReadErrors    uint64            `json:"record_read_errors"`
+	Streams       int64             `json:"streams"`
 }
 
 // serve finds the app of the config that runs at the moment of the request:
@@ -104,7 +108,8 @@ func statusOf(ctx context.Context, g *gate.Gate) status {
 		Local:    stats.Local, Limited: stats.Limited, Addresses: stats.Addresses, Late: stats.Late,
 		Calls: stats.Calls, CallErrors: stats.CallErrors,
 		Forwarded: stats.Forwarded, PublishErrors: stats.PublishErrors, LeftBehind: stats.LeftBehind,
-		Carried: stats.Carried,
+		Carried: stats.Carried, Repeats: stats.Repeats,
+		Reads: stats.Reads, ReadErrors: stats.ReadErrors, Streams: stats.Streams,
 	}
 	for outcome, n := range stats.Outcomes {
 		s.Stats.Outcomes[outcome.String()] = n

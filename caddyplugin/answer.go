@@ -51,22 +51,47 @@ func writeQueued(w http.ResponseWriter, prefix string, c gate.Click, d gate.Deci
 
 // writeFate answers with what became of an order.
 func writeFate(w http.ResponseWriter, f gate.Fate) {
-	document := struct {
-		OrderID   string       `json:"order_id"`
-		Status    order.State  `json:"status"`
-		Reason    order.Reason `json:"reason,omitempty"`
-		Quantity  int          `json:"quantity"`
-		ResolveBy string       `json:"resolve_by,omitempty"`
-	}{OrderID: f.OrderID, Status: f.State, Reason: f.Reason, Quantity: f.Quantity}
+	buffer := answers.Get().(*answer)
+	defer answers.Put(buffer)
+	b := append(appendFate(buffer.b[:0], f), '\n')
+	buffer.b = b
+
+	values := [3]string{"application/json", "no-store"}
+	v := values[:]
 	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	if f.State == order.Queued {
-		h.Set("Retry-After", "1")
-		if !f.ResolveBy.IsZero() {
-			document.ResolveBy = f.ResolveBy.UTC().Format(timeLayout)
-		}
+	h["Content-Type"] = v[0:1:1]
+	h["Cache-Control"] = v[1:2:2]
+	if f.RetryAfter > 0 {
+		v[2] = strconv.FormatInt(seconds(f.RetryAfter), 10)
+		h["Retry-After"] = v[2:3:3]
 	}
-	writeJSON(w, document)
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(b)
+}
+
+// appendFate writes an order's fate as JSON. Ids, states and reasons are of an
+// alphabet that JSON does not escape: reasons of a backend are checked for it.
+func appendFate(b []byte, f gate.Fate) []byte {
+	b = append(b, `{"order_id":"`...)
+	b = append(b, f.OrderID...)
+	b = append(b, `","status":"`...)
+	b = append(b, f.State...)
+	b = append(b, '"')
+	if f.Reason != "" {
+		b = append(b, `,"reason":"`...)
+		b = append(b, f.Reason...)
+		b = append(b, '"')
+	}
+	b = append(b, `,"quantity":`...)
+	b = strconv.AppendInt(b, int64(f.Quantity), 10)
+	b = append(b, `,"final":`...)
+	b = strconv.AppendBool(b, f.Final)
+	if f.State == order.Queued && !f.ResolveBy.IsZero() {
+		b = append(b, `,"resolve_by":"`...)
+		b = f.ResolveBy.UTC().AppendFormat(b, timeLayout)
+		b = append(b, '"')
+	}
+	return append(b, '}')
 }
 
 // The states of an activity as a storefront shows them.

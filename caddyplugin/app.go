@@ -35,6 +35,13 @@ type App struct {
 	// amqp://user:password@host:5672/vhost, amqps:// for TLS. Placeholders as
 	// with redis. Default amqp://guest:guest@127.0.0.1:5672/.
 	RabbitMQ string `json:"rabbitmq,omitempty"`
+	// Backend is the base URL of a seckilld, such as http://127.0.0.1:9680, which
+	// is asked about orders that Redis no longer has. Placeholders as with redis.
+	// Default: nobody is asked, such orders are answered 404.
+	Backend string `json:"backend,omitempty"`
+	// BackendToken is the bearer token for it; give a placeholder, such as
+	// {env.SECKILL_TOKEN}. Default: none.
+	BackendToken string `json:"backend_token,omitempty"`
 	// Rate limits each client address, IPv6 each /64. Default: no limit. It is
 	// counted in this process: n edges allow n times as much.
 	Rate *Rate `json:"rate,omitempty"`
@@ -51,6 +58,10 @@ type App struct {
 	// Waiting bounds the requests that wait for Redis, per product; one more is
 	// answered 503. Default 8192.
 	Waiting int `json:"waiting,omitempty"`
+	// Streams bounds the open event streams of orders, StreamsPerBuyer those of one
+	// buyer; one more is answered 503, or 429. Defaults 50000 and 4.
+	Streams         int `json:"streams,omitempty"`
+	StreamsPerBuyer int `json:"streams_per_buyer,omitempty"`
 	// Buffer bounds the reserved orders that wait to be published; what does not
 	// fit stays in Redis for the backend to publish. Default 65536.
 	Buffer int `json:"buffer,omitempty"`
@@ -97,6 +108,8 @@ func (a *App) resolve() (settings, error) {
 		Linger:           time.Duration(a.Linger),
 		OrdersPerMessage: a.OrdersPerMessage,
 		Waiting:          a.Waiting,
+		Streams:          a.Streams,
+		StreamsPerBuyer:  a.StreamsPerBuyer,
 		Buffer:           a.Buffer,
 	}}
 	var errs []error
@@ -106,6 +119,15 @@ func (a *App) resolve() (settings, error) {
 	}
 	if s.rabbitmq, err = address("rabbitmq", a.RabbitMQ, defaultRabbitMQ); err != nil {
 		errs = append(errs, err)
+	}
+	if s.backend, err = address("backend", a.Backend, ""); err != nil {
+		errs = append(errs, err)
+	}
+	if s.backendToken, err = address("backend_token", a.BackendToken, ""); err != nil {
+		errs = append(errs, err)
+	}
+	if s.backendToken != "" && s.backend == "" {
+		errs = append(errs, errors.New("backend_token: there is no backend to send it to"))
 	}
 	if r := a.Rate; r != nil {
 		if r.Events < 1 || r.Per <= 0 || r.Burst < 0 {
@@ -122,7 +144,7 @@ func (a *App) resolve() (settings, error) {
 	return s, errors.Join(errs...)
 }
 
-// address resolves the placeholders of an URL. Its errors show the placeholders
+// address resolves the placeholders of a URL or a token. Its errors show the placeholders
 // and never what they stand for.
 func address(option, value, fallback string) (string, error) {
 	if value == "" {
@@ -130,7 +152,7 @@ func address(option, value, fallback string) (string, error) {
 	}
 	resolved, err := caddy.NewReplacer().ReplaceOrErr(value, true, true)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w; set what the placeholder names, or write the URL itself", option, err)
+		return "", fmt.Errorf("%s: %w; set what the placeholder names, or write the value itself", option, err)
 	}
 	return resolved, nil
 }
@@ -139,6 +161,7 @@ func address(option, value, fallback string) (string, error) {
 // been made under an earlier one.
 func (a *App) Start() error {
 	a.engine.log.use(a.log)
+	a.engine.gate.Connect()
 	return nil
 }
 

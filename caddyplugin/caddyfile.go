@@ -13,10 +13,12 @@ import (
 	"github.com/seckill-edge/seckill/internal/order"
 )
 
-// Bounds of the queues in memory; the gate has the same.
+// Bounds of what is kept in memory; the gate has the same.
 const (
 	maxWaiting = 1 << 20
 	maxBuffer  = 1 << 24
+	maxStreams = 1 << 20
+	maxPerUser = 1 << 10
 )
 
 // parseApp reads the global option seckill.
@@ -36,6 +38,8 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //	seckill {
 //	    redis              <url>
 //	    rabbitmq           <url>
+//	    backend            <url>
+//	    backend_token      <token>
 //	    rate               off | <events> <duration> [<burst>]
 //	    reserve_timeout    <duration>
 //	    resolve_within     <duration>
@@ -43,6 +47,8 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //	    orders_per_message <1-256>
 //	    waiting            <requests>
 //	    buffer             <orders>
+//	    streams            <streams>
+//	    streams_per_buyer  <streams>
 //	}
 //
 // Every option may be given once, and all may be left out.
@@ -62,6 +68,14 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			a.Redis, err = text(d)
 		case "rabbitmq":
 			a.RabbitMQ, err = text(d)
+		case "backend":
+			a.Backend, err = text(d)
+		case "backend_token":
+			a.BackendToken, err = text(d)
+		case "streams":
+			a.Streams, err = number(d, maxStreams)
+		case "streams_per_buyer":
+			a.StreamsPerBuyer, err = number(d, maxPerUser)
 		case "rate":
 			a.Rate, err = parseRate(d)
 		case "reserve_timeout":
@@ -77,7 +91,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		case "buffer":
 			a.Buffer, err = number(d, maxBuffer)
 		default:
-			err = d.Errf("unrecognized seckill option %q; there are redis, rabbitmq, rate, reserve_timeout, resolve_within, linger, orders_per_message, waiting and buffer", option)
+			err = d.Errf("unrecognized seckill option %q; there are redis, rabbitmq, backend, backend_token, rate, reserve_timeout, resolve_within, linger, orders_per_message, waiting, buffer, streams and streams_per_buyer", option)
 		}
 		if err != nil {
 			return err

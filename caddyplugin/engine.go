@@ -24,6 +24,8 @@ const drainWithin = 5 * time.Second
 // with equal settings share one engine.
 type settings struct {
 	redis, rabbitmq string // with the passwords, never to be logged
+	backend         string
+	backendToken    string // never to be logged
 	gate            gate.Config
 }
 
@@ -33,6 +35,7 @@ type engine struct {
 	redis     redis.UniversalClient
 	publisher queue.Publisher
 	broker    queue.Broker
+	archive   *archive // nil for none
 	log       *liveLog
 }
 
@@ -70,13 +73,20 @@ func newEngine(s settings, log *zap.Logger) (_ *engine, err error) {
 		return nil, fmt.Errorf("rabbitmq: %w", err)
 	}
 	e.publisher = e.broker.Publisher(queue.Options{Name: "caddy", Log: logger.With("part", "publisher")})
-	e.gate, err = gate.New(s.gate, gate.Deps{
+	deps := gate.Deps{
 		Redis:     e.redis,
 		Publisher: e.publisher,
 		Now:       time.Now,
 		Random:    rand.Reader,
 		Log:       logger,
-	})
+	}
+	if s.backend != "" {
+		if e.archive, err = newArchive(s.backend, s.backendToken); err != nil {
+			return nil, fmt.Errorf("backend: %w", err)
+		}
+		deps.Archive = e.archive
+	}
+	e.gate, err = gate.New(s.gate, deps)
 	if err != nil {
 		return nil, fmt.Errorf("gate: %w", err)
 	}
@@ -98,6 +108,9 @@ func (e *engine) Destruct() error {
 	}
 	if e.broker != nil {
 		errs = append(errs, e.broker.Close())
+	}
+	if e.archive != nil {
+		e.archive.close()
 	}
 	if e.redis != nil {
 		errs = append(errs, e.redis.Close())

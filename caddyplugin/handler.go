@@ -24,7 +24,10 @@ const defaultPrefix = "/seckill"
 //	POST <prefix>/<product>                 buys: body empty or {"quantity":n}
 //	GET  <prefix>/<product>                 the activity, for a page that counts down
 //	GET  <prefix>/<product>/orders/<order>  what became of the caller's order
+//	GET  <prefix>/<product>/orders/<order>/events  the same, pushed until it is final
 //
+// A purchase may have an Idempotency-Key; the same key with the same body is
+// answered with the first order again.
 // Who buys is read from a placeholder that an authenticator in front has set.
 // Refusals are application/problem+json, with the outcome's number as code.
 type Handler struct {
@@ -44,6 +47,9 @@ type Handler struct {
 
 	gate     seller
 	identity identity
+	// ending is closed when this config is to go: streams end then.
+	ending     chan struct{}
+	endStreams func()
 }
 
 // seller is what the handler needs of a gate.
@@ -52,6 +58,7 @@ type seller interface {
 	Reserve(context.Context, gate.Click) gate.Decision
 	View(ctx context.Context, product string) (gate.View, lua.Outcome)
 	Fate(ctx context.Context, product, user, orderID string) (gate.Fate, error)
+	Follow(product, user string, f gate.Fate) (*gate.Stream, error)
 }
 
 // CaddyModule returns the Caddy module information.
@@ -73,6 +80,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.gate = app.(*App).engine.gate
+	h.endStreamsWith(ctx)
 	return nil
 }
 
@@ -92,12 +100,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return next.ServeHTTP(w, r)
 	}
 	buying := what == activityCall && r.Method == http.MethodPost
-	if !buying && r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if !buying && r.Method != http.MethodGet && (r.Method != http.MethodHead || what == eventsCall) {
 		refuseMethod(w, what)
 		return nil
 	}
 	var user string
-	if buying || what == orderCall {
+	if buying || what == orderCall || what == eventsCall {
 		if user = h.identity.of(r); user == "" {
 			unauthorized.write(w, 0)
 			return nil
@@ -118,6 +126,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		h.showActivity(w, r, product)
 	case what == orderCall:
 		h.showOrder(w, r, product, user, orderID)
+	case what == eventsCall:
+		h.followOrder(w, r, product, user, orderID)
 	case what == badProduct:
 		refusalOf(lua.NoProduct).write(w, 0)
 	default:
@@ -136,7 +146,12 @@ func (h *Handler) buy(w http.ResponseWriter, r *http.Request, product, user stri
 		badBody.write(w, 0)
 		return
 	}
-	click := gate.Click{ProductID: product, UserID: user, Quantity: quantity}
+	key, ok := idempotencyKey(r)
+	if !ok {
+		badKey.write(w, 0)
+		return
+	}
+	click := gate.Click{ProductID: product, UserID: user, Quantity: quantity, Key: key}
 	decision := h.gate.Reserve(r.Context(), click)
 	switch decision.Outcome {
 	case lua.Reserved:
@@ -161,9 +176,16 @@ func (h *Handler) showActivity(w http.ResponseWriter, r *http.Request, product s
 }
 
 func (h *Handler) showOrder(w http.ResponseWriter, r *http.Request, product, user, orderID string) {
+	if fate, ok := h.fate(w, r, product, user, orderID); ok {
+		writeFate(w, fate)
+	}
+}
+
+// fate reads what became of an order, or answers why it cannot.
+func (h *Handler) fate(w http.ResponseWriter, r *http.Request, product, user, orderID string) (gate.Fate, bool) {
 	if !order.ValidID(orderID) {
 		noOrder.write(w, 0)
-		return
+		return gate.Fate{}, false
 	}
 	fate, err := h.gate.Fate(r.Context(), product, user, orderID)
 	switch {
@@ -171,9 +193,8 @@ func (h *Handler) showOrder(w http.ResponseWriter, r *http.Request, product, use
 		noOrder.write(w, 0)
 	case err != nil:
 		unavailable.write(w, time.Second)
-	default:
-		writeFate(w, fate)
 	}
+	return fate, err == nil
 }
 
 // refuseMethod answers a method that the resource does not have; where there is
@@ -184,6 +205,8 @@ func refuseMethod(w http.ResponseWriter, what call) {
 		w.Header().Set("Allow", "GET, HEAD, POST")
 	case orderCall:
 		w.Header().Set("Allow", "GET, HEAD")
+	case eventsCall:
+		w.Header().Set("Allow", "GET")
 	case badProduct:
 		refusalOf(lua.NoProduct).write(w, 0)
 		return

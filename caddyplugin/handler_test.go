@@ -37,6 +37,8 @@ type script struct {
 	outcome  lua.Outcome
 	fate     gate.Fate
 	err      error
+	// followErr is why no stream opens; streams that do are tested through Caddy.
+	followErr error
 
 	addr  netip.Addr
 	click gate.Click
@@ -59,6 +61,8 @@ func (s *script) Fate(_ context.Context, product, user, id string) (gate.Fate, e
 	s.asked = product + " " + user + " " + id
 	return s.fate, s.err
 }
+
+func (s *script) Follow(string, string, gate.Fate) (*gate.Stream, error) { return nil, s.followErr }
 
 func newScript() *script {
 	return &script{
@@ -163,6 +167,7 @@ func TestRefusals(t *testing.T) {
 		{gate.Decision{Outcome: lua.SoldOut}, 410, ""},
 		{gate.Decision{Outcome: lua.TooFew}, 409, ""},
 		{gate.Decision{Outcome: lua.Held, RetryAfter: time.Nanosecond}, 503, "1"},
+		{gate.Decision{Outcome: lua.KeyReused}, 422, ""},
 	} {
 		t.Run(tc.decision.Outcome.String(), func(t *testing.T) {
 			s := newScript()
@@ -177,7 +182,7 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
-	for _, unknown := range []lua.Outcome{1, -9, -100} {
+	for _, unknown := range []lua.Outcome{1, -10, -100} {
 		require.Equal(t, refusalOf(lua.Held), refusalOf(unknown))
 	}
 }
@@ -210,6 +215,10 @@ func TestRefusedBeforeTheGate(t *testing.T) {
 		{"POST of an order", asked("POST", location), "alice", 405, 0, "GET, HEAD"},
 		{"OPTIONS", asked("OPTIONS", "/seckill/1001"), "", 405, 0, "GET, HEAD, POST"},
 		{"method in lower case", asked("post", "/seckill/1001"), "alice", 405, 0, "GET, HEAD, POST"},
+		{"POST of a stream", asked("POST", location+"/events"), "alice", 405, 0, "GET"},
+		{"HEAD of a stream", asked("HEAD", location+"/events"), "alice", 405, 0, "GET"},
+		{"nobody follows an order", get(location + "/events"), "", 401, 0, ""},
+		{"no order id to follow", get("/seckill/1001/orders/latest/events"), "alice", 404, 0, ""},
 		{"POST nowhere", asked("POST", "/seckill/"), "alice", 404, 0, ""},
 		{"GET nowhere", get("/seckill/1001/stock"), "", 404, 0, ""},
 		{"POST of what is no product", asked("POST", "/seckill/a:b"), "alice", 404, -5, ""},

@@ -51,6 +51,22 @@ var (
 			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Late) },
 		},
 		{
+			describe("repeats_total", "Requests to buy that were answered with the first order of their Idempotency-Key."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Repeats) },
+		},
+		{
+			describe("record_reads_total", "Reads of buyers' records, many buyers each."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Reads) },
+		},
+		{
+			describe("record_read_errors_total", "Reads of buyers' records that failed."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.ReadErrors) },
+		},
+		{
+			describe("streams", "Open event streams of orders, now."),
+			prometheus.GaugeValue, func(s gate.Stats) float64 { return float64(s.Streams) },
+		},
+		{
 			describe("redis_calls_total", "Reserve calls to Redis."),
 			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Calls) },
 		},

@@ -38,6 +38,12 @@ var (
 		"You have no order of this id for this product.")
 	tooMany = newProblem(http.StatusTooManyRequests, 0, "rate_limited", "Too many requests",
 		"Too many requests come from your address. Wait as long as Retry-After says.")
+	badKey = newProblem(http.StatusBadRequest, lua.BadArguments, "bad_key", "Malformed Idempotency-Key",
+		"Idempotency-Key must be given once, and be 1 to 128 visible ASCII characters.")
+	tooManyStreams = newProblem(http.StatusTooManyRequests, 0, "too_many_streams", "Too many streams",
+		"You follow too many orders at once. Close one, or ask for the status instead.")
+	noStream = newProblem(http.StatusServiceUnavailable, 0, "no_stream", "No stream now",
+		"No further stream can be opened here at the moment. Ask for the status instead.")
 	unavailable = newProblem(http.StatusServiceUnavailable, 0, "unavailable", "Temporarily unavailable",
 		"The state of the order cannot be read at the moment. Ask again.")
 
@@ -59,13 +65,15 @@ var (
 			"Fewer units are left than you asked for. Ask for fewer."),
 		-lua.Held: newProblem(http.StatusServiceUnavailable, lua.Held, "held", "Temporarily shut",
 			"The activity is shut for a moment. Try again."),
+		-lua.KeyReused: newProblem(http.StatusUnprocessableEntity, lua.KeyReused, "key_reused", "Idempotency-Key used before",
+			"You have sent this Idempotency-Key with another body. Take a new key for another purchase."),
 	}
 )
 
 // refusalOf finds the refusal for an outcome; one that nobody knows is Held, so
 // that a newer script is never read as a sale.
 func refusalOf(o lua.Outcome) *problem {
-	if o < lua.Held || o > lua.BadArguments {
+	if o < lua.KeyReused || o > lua.BadArguments {
 		o = lua.Held
 	}
 	return &refusals[-o]

@@ -16,12 +16,14 @@ const (
 	badProduct              // in a product's place stands what can be none
 	activityCall
 	orderCall
+	eventsCall
 )
 
 // route takes a path apart without allocating:
 //
 //	<prefix>/<product>                   activityCall
 //	<prefix>/<product>/orders/<order>    orderCall
+//	<prefix>/<product>/orders/<order>/events    eventsCall
 func route(prefix, path string) (what call, product, orderID string) {
 	rest, ours := strings.CutPrefix(path, prefix)
 	if !ours || rest != "" && rest[0] != '/' {
@@ -38,8 +40,12 @@ func route(prefix, path string) (what call, product, orderID string) {
 		return activityCall, product, ""
 	}
 	orderID, under := strings.CutPrefix(rest, "orders/")
+	orderID, events := strings.CutSuffix(orderID, "/events")
 	if !under || orderID == "" || strings.Contains(orderID, "/") {
 		return unknownPath, "", ""
+	}
+	if events {
+		return eventsCall, product, orderID
 	}
 	return orderCall, product, orderID
 }

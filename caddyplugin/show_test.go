@@ -70,18 +70,18 @@ func TestShowOrder(t *testing.T) {
 		retryAfter string
 	}{
 		{
-			gate.Fate{OrderID: orderID, State: order.Queued, Quantity: 2, ResolveBy: resolveBy},
-			map[string]any{"order_id": orderID, "status": "queued", "quantity": 2.0, "resolve_by": "2026-11-11T12:00:30.005Z"},
+			gate.Fate{OrderID: orderID, State: order.Queued, Quantity: 2, ResolveBy: resolveBy, RetryAfter: time.Second},
+			map[string]any{"final": false, "order_id": orderID, "status": "queued", "quantity": 2.0, "resolve_by": "2026-11-11T12:00:30.005Z"},
 			"1",
 		},
 		{
-			gate.Fate{OrderID: orderID, State: order.Created, Quantity: 1, ResolveBy: resolveBy},
-			map[string]any{"order_id": orderID, "status": "created", "quantity": 1.0},
-			"",
+			gate.Fate{OrderID: orderID, State: order.Created, Quantity: 1, ResolveBy: resolveBy, RetryAfter: 5 * time.Second},
+			map[string]any{"final": false, "order_id": orderID, "status": "created", "quantity": 1.0},
+			"5",
 		},
 		{
-			gate.Fate{OrderID: orderID, State: order.Rejected, Reason: order.ReasonLost, Quantity: 1},
-			map[string]any{"order_id": orderID, "status": "rejected", "reason": "lost", "quantity": 1.0},
+			gate.Fate{OrderID: orderID, State: order.Rejected, Reason: order.ReasonLost, Quantity: 1, Final: true},
+			map[string]any{"final": true, "order_id": orderID, "status": "rejected", "reason": "lost", "quantity": 1.0},
 			"",
 		},
 	} {

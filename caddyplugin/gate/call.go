@@ -83,6 +83,11 @@ func notSent(err error) bool {
 	return errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &reply) || breakerOpen(err)
 }
 
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
 // sleep waits for d; it returns false at once when the gate stops.
 func (g *Gate) sleep(d time.Duration) bool {
 	t := time.NewTimer(jitter(d))
@@ -109,5 +114,6 @@ func (g *Gate) watchdog() {
 		for _, s := range g.sales.all() {
 			s.group.expire(before)
 		}
+		g.records.expire(before)
 	}
 }

@@ -26,6 +26,10 @@ type Config struct {
 	// Waiting bounds the requests that wait for Redis, per product; beyond it
 	// they are refused with Held. Default 8192.
 	Waiting int
+	// Streams bounds the streams of orders' fates that are open at once,
+	// StreamsPerBuyer those of one buyer. Defaults 50,000 and 4.
+	Streams         int
+	StreamsPerBuyer int
 	// Buffer bounds the reserved orders that wait to be published; what does not
 	// fit stays in the outbox for the backend's relay. Default 65536.
 	Buffer int
@@ -66,6 +70,12 @@ func (c *Config) setDefaults() {
 	if c.Buffer == 0 {
 		c.Buffer = 65536
 	}
+	if c.Streams == 0 {
+		c.Streams = 50_000
+	}
+	if c.StreamsPerBuyer == 0 {
+		c.StreamsPerBuyer = 4
+	}
 	if c.Rate > 0 && c.Burst == 0 {
 		c.Burst = max(1, int(c.Rate))
 	}
@@ -96,6 +106,12 @@ func (c *Config) validate() error {
 	}
 	if c.Waiting < 1 || c.Waiting > 1<<20 {
 		return fmt.Errorf("waiting %d: must be 1 to %d", c.Waiting, 1<<20)
+	}
+	if c.Streams < 1 || c.Streams > 1<<20 {
+		return fmt.Errorf("streams %d: must be 1 to %d", c.Streams, 1<<20)
+	}
+	if c.StreamsPerBuyer < 1 || c.StreamsPerBuyer > 1<<10 {
+		return fmt.Errorf("streams_per_buyer %d: must be 1 to %d", c.StreamsPerBuyer, 1<<10)
 	}
 	if c.Buffer < 1 || c.Buffer > 1<<24 {
 		return fmt.Errorf("buffer %d: must be 1 to %d", c.Buffer, 1<<24)

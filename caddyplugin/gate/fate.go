@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"time"
 
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/lua"
@@ -13,42 +15,103 @@ import (
 var (
 	// ErrNoOrder: the buyer has no such order; another buyer's looks the same.
 	ErrNoOrder = errors.New("no such order")
-	// ErrUnavailable: Redis cannot be asked now.
+	// ErrUnavailable: who knows of the order cannot be asked now.
 	ErrUnavailable = errors.New("the order's fate cannot be read now")
 )
 
-// states maps the marks of a buyer's record to what he is told.
-var states = map[lua.Mark]order.State{
-	lua.MarkQueued:    order.Queued,
-	lua.MarkCreated:   order.Created,
-	lua.MarkSettled:   order.Created,
-	lua.MarkPaid:      order.Paid,
-	lua.MarkRejected:  order.Rejected,
-	lua.MarkCancelled: order.Cancelled,
-	lua.MarkExpired:   order.Expired,
+const (
+	// Askers come again after askSoon, later ever less often, up to askLate.
+	askSoon = time.Second
+	askLate = 4500 * time.Millisecond
+	// slower: an order ten seconds old lets its asker wait a second longer.
+	slower = 10
+)
+
+// Fate is what became of an order.
+type Fate struct {
+	OrderID string
+	State   order.State
+	// Reason says why it was rejected; empty if nobody knows.
+	Reason    order.Reason
+	Quantity  int
+	ResolveBy time.Time
+	// Final says that nothing becomes of it any more.
+	Final bool
+	// RetryAfter is when asking again makes sense, in whole seconds; 0 if Final.
+	RetryAfter time.Duration
+}
+
+// standing is what a mark of a buyer's record means to him.
+type standing struct {
+	state order.State
+	final bool
+}
+
+var standings = map[lua.Mark]standing{
+	lua.MarkQueued:    {order.Queued, false},
+	lua.MarkCreated:   {order.Created, false}, // waits for the payment
+	lua.MarkSettled:   {order.Created, true},
+	lua.MarkPaid:      {order.Paid, true},
+	lua.MarkRejected:  {order.Rejected, true},
+	lua.MarkCancelled: {order.Cancelled, true},
+	lua.MarkExpired:   {order.Expired, true},
 }
 
 // Fate tells a buyer what became of his own order. Errors are ErrNoOrder and
-// ErrUnavailable, wrapped. It waits for Redis at most ReserveTimeout.
+// ErrUnavailable, wrapped. It waits for Redis at most ReserveTimeout, and for the
+// archive, which is asked about what Redis no longer has, archiveTimeout.
 func (g *Gate) Fate(ctx context.Context, product, user, orderID string) (Fate, error) {
-	made, ok := order.IDTime(orderID)
-	if !ok {
+	if !order.ValidID(orderID) {
 		return Fate{}, ErrNoOrder
 	}
-	ctx, cancel := context.WithTimeout(ctx, g.cfg.ReserveTimeout)
-	defer cancel()
+	// What this edge remembers is read first: were it forgotten later, Redis
+	// would know by then.
 	late, isLate := g.late.get(product, user, orderID)
-	entries, err := lua.RecordOf(ctx, g.deps.Redis, product, user)
+	text, err := g.records.read(product, user)
 	if err != nil {
 		return Fate{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	for _, e := range entries {
-		if e.OrderID == orderID {
-			return Fate{OrderID: orderID, State: states[e.Mark], Quantity: e.Quantity, ResolveBy: g.resolveBy(made)}, nil
-		}
+	f, found, err := g.fateIn(text, orderID, late, isLate)
+	if err != nil {
+		return Fate{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if isLate {
-		return late.fate(orderID, g.deps.Now(), g.resolveBy(made)), nil
+	if found {
+		return f, nil
 	}
-	return Fate{}, ErrNoOrder
+	return g.archived(ctx, product, user, orderID)
+}
+
+// fateIn finds the order in the buyer's record, or in what this edge remembers.
+func (g *Gate) fateIn(text, orderID string, late lateOrder, isLate bool) (Fate, bool, error) {
+	id := orderID
+	if isLate && late.instead != "" {
+		id = late.instead
+	}
+	e, found, err := lua.FindOrder(text, id)
+	if err != nil {
+		return Fate{}, false, err
+	}
+	made, _ := order.IDTime(id)
+	now, resolveBy := g.deps.Now(), g.resolveBy(made)
+	var f Fate
+	switch {
+	case found:
+		s := standings[e.Mark]
+		f = Fate{OrderID: id, State: s.state, Final: s.final, Reason: e.Reason, Quantity: e.Quantity, ResolveBy: resolveBy}
+	case isLate:
+		f = late.fate(id, now, resolveBy)
+	default:
+		return Fate{}, false, nil
+	}
+	f.pace(now.Sub(made))
+	return f, true, nil
+}
+
+// pace says when to ask again. Chance spreads the crowd that asks in step.
+func (f *Fate) pace(age time.Duration) {
+	if f.Final {
+		return
+	}
+	wait := min(askSoon+max(0, age)/slower, askLate) + rand.N(time.Second)
+	f.RetryAfter = wait.Truncate(time.Second)
 }

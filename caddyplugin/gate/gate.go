@@ -8,6 +8,7 @@
 //	Limit     per-IP token bucket, no Redis
 //	view      window, closed, sold out: from memory, at most a second old
 //	group     requests of a product that wait now go to Redis as one script call
+//	records   what a buyer asks of his order, again one command for all who wait
 //	forward   what was reserved goes to the queue, after the buyer has his answer;
 //	          what the broker confirmed leaves the outbox
 package gate
@@ -29,13 +30,15 @@ import (
 	"github.com/seckill-edge/seckill/lua"
 )
 
-// Deps are what a gate works with. All are required.
+// Deps are what a gate works with. All but Archive are required.
 type Deps struct {
 	Redis     redis.UniversalClient
 	Publisher queue.Publisher
 	Now       func() time.Time
 	Random    io.Reader
 	Log       *slog.Logger
+	// Archive is asked about orders that Redis no longer has; nil for nobody.
+	Archive Archive
 }
 
 // Click is one request to buy, its fields already checked (order.ValidProduct,
@@ -44,6 +47,9 @@ type Click struct {
 	ProductID string
 	UserID    string
 	Quantity  int
+	// Key is the client's Idempotency-Key; empty for none. A click with the key and
+	// the quantity of an earlier one of the same buyer is answered like that one.
+	Key string
 }
 
 // Decision is the answer to a click.
@@ -57,6 +63,9 @@ type Decision struct {
 	ResolveBy time.Time
 	// RetryAfter is when asking again makes sense; 0 if it does not.
 	RetryAfter time.Duration
+	// Repeat says, with Reserved, that the order is that of an earlier click with
+	// the same key.
+	Repeat bool
 }
 
 // Limited is the answer of the per-address limit.
@@ -74,15 +83,6 @@ type View struct {
 	Fresh bool
 }
 
-// Fate is what became of an order.
-type Fate struct {
-	OrderID   string
-	State     order.State
-	Reason    order.Reason // with order.Rejected
-	Quantity  int
-	ResolveBy time.Time
-}
-
 // Gate decides on clicks. It is safe for concurrent use.
 type Gate struct {
 	id      string // names this gate among the edges
@@ -97,8 +97,11 @@ type Gate struct {
 	stop    context.CancelFunc
 	workers sync.WaitGroup
 
-	sales   salesBook
-	publish *forwarder
+	sales        salesBook
+	records      *records
+	streams      *streams
+	archiveSlots chan struct{} // archiveCalls
+	publish      *forwarder
 }
 
 // New checks the config and starts the workers. It dials nothing: a gate without
@@ -118,8 +121,12 @@ func New(cfg Config, deps Deps) (*Gate, error) {
 	}
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	g.sales.init()
+	g.records = newRecords(g)
+	g.streams = newStreams(g)
+	g.archiveSlots = make(chan struct{}, archiveCalls)
 	g.publish = newForwarder(g)
 	g.start(g.watchdog)
+	g.start(g.hear)
 	return g, nil
 }
 
@@ -139,6 +146,7 @@ func (g *Gate) Limit(addr netip.Addr) Limited {
 // Stats returns the counters since New.
 func (g *Gate) Stats() Stats {
 	s := g.stats.snapshot()
+	s.Streams = int64(g.streams.count())
 	if g.limiter != nil {
 		s.Addresses = g.limiter.Len()
 	}
@@ -159,6 +167,25 @@ func (g *Gate) Ready(ctx context.Context) error {
 	return nil
 }
 
+// Connect begins to connect, so that the first buyer need not wait for it, and
+// logs what does not answer. It returns at once; clicks need no Connect.
+func (g *Gate) Connect() {
+	// Asking begins it, and the publisher tells of a broker that is away itself.
+	_ = g.deps.Publisher.Ready()
+	g.sales.mu.Lock()
+	defer g.sales.mu.Unlock()
+	if g.sales.closed {
+		return
+	}
+	g.start(func() {
+		ctx, cancel := context.WithTimeout(g.ctx, callTimeout)
+		defer cancel()
+		if err := g.deps.Redis.Ping(ctx).Err(); err != nil && g.ctx.Err() == nil {
+			g.deps.Log.Warn("Redis does not answer; every purchase is refused until it does", "error", err)
+		}
+	})
+}
+
 // Close refuses new clicks, waits until those under way are answered and what
 // was reserved is published and confirmed, but not longer than ctx, and stops
 // the workers. It may be called again. What is not confirmed by then is in the outbox, and the backend
@@ -166,6 +193,8 @@ func (g *Gate) Ready(ctx context.Context) error {
 // caller's.
 func (g *Gate) Close(ctx context.Context) {
 	sales := g.sales.close()
+	g.streams.close()
+	g.records.close()
 	for _, s := range sales {
 		s.group.drain(ctx)
 	}

@@ -121,14 +121,14 @@ func (g *group) answer(batch []*ticket, reply lua.Batch) {
 		if r.Outcome == lua.NoProduct {
 			r.Outcome = lua.Held // this edge knows better: Redis has lost it
 		}
-		if r.Outcome == lua.Reserved {
+		if r.Outcome == lua.Reserved && !r.Repeat {
 			orders = append(orders, order.Order{
 				ID: request.OrderID, ActivityID: reply.ActivityID, ProductID: g.sale.product,
 				UserID: request.UserID, Quantity: request.Quantity, Claim: r.Claim, ReservedAt: reply.At,
 			})
 		}
-		if !t.reply(r) && r.Outcome != lua.Reserved {
-			g.sale.gate.late.refuse(request.OrderID, r.Outcome)
+		if !t.reply(r) {
+			g.sale.gate.late.learn(request.OrderID, r)
 		}
 	}
 	if len(orders) > 0 {
@@ -158,7 +158,7 @@ func (g *group) fail(batch []*ticket, err error) {
 	for _, t := range batch {
 		id := t.request.OrderID
 		if !t.reply(lua.Result{Outcome: lua.Held}) && notExecuted(err) {
-			g.sale.gate.late.refuse(id, lua.Held)
+			g.sale.gate.late.learn(id, lua.Result{Outcome: lua.Held})
 		}
 	}
 }

@@ -19,7 +19,8 @@ type lateOrders struct {
 
 	mu     sync.Mutex
 	orders map[string]lateOrder
-	queue  []lateID // in order of addition
+	keys   map[string]string // Idempotency-Key, hashed → order id
+	queue  []lateID          // in order of addition
 }
 
 type lateID struct {
@@ -29,37 +30,76 @@ type lateID struct {
 
 type lateOrder struct {
 	product, user string
+	key           string // as in lua.Request
 	quantity      int
 	refused       bool
 	outcome       lua.Outcome // if refused
+	// instead is the order that an earlier click of the same key got meanwhile
+	// from another edge; this one got nothing.
+	instead string
 }
 
 func newLateOrders(keep time.Duration) *lateOrders {
-	return &lateOrders{keep: keep, orders: make(map[string]lateOrder)}
+	return &lateOrders{keep: keep, orders: make(map[string]lateOrder), keys: make(map[string]string)}
 }
 
 func (l *lateOrders) add(product string, t *ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.queue) > 0 && (len(l.queue) >= lateMax || t.joined.Sub(l.queue[0].added) > l.keep) {
-		delete(l.orders, l.queue[0].id)
+		l.forgetLocked(l.queue[0].id)
 		l.queue = l.queue[1:]
 	}
 	id := t.request.OrderID
 	if _, ok := l.orders[id]; ok {
 		return // it was told in an earlier round
 	}
-	l.orders[id] = lateOrder{product: product, user: t.request.UserID, quantity: t.request.Quantity}
+	l.orders[id] = lateOrder{product: product, user: t.request.UserID, key: t.request.Key, quantity: t.request.Quantity}
+	if t.request.Key != "" {
+		l.keys[t.request.Key] = id
+	}
 	l.queue = append(l.queue, lateID{id: id, added: t.joined})
 }
 
-// refuse notes that Redis refused a late order after all.
-func (l *lateOrders) refuse(id string, o lua.Outcome) {
+// learn notes what Redis said to a late order after all: that it is refused, or
+// that its buyer has another one under the same key.
+func (l *lateOrders) learn(id string, r lua.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if order, ok := l.orders[id]; ok {
-		order.refused, order.outcome = true, o
-		l.orders[id] = order
+	o, ok := l.orders[id]
+	switch {
+	case !ok || r.Outcome == lua.Reserved && !r.Repeat:
+		return
+	case r.Repeat:
+		o.instead = r.OrderID
+	default:
+		// The next click of this key may try again.
+		o.refused, o.outcome = true, r.Outcome
+		l.forgetKeyLocked(o.key, id)
+	}
+	l.orders[id] = o
+}
+
+// keyed finds the late order of a key that Redis has not refused.
+func (l *lateOrders) keyed(key string) (id string, quantity int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id, ok = l.keys[key]
+	o := l.orders[id]
+	if o.instead != "" {
+		id = o.instead
+	}
+	return id, o.quantity, ok
+}
+
+func (l *lateOrders) forgetLocked(id string) {
+	l.forgetKeyLocked(l.orders[id].key, id)
+	delete(l.orders, id)
+}
+
+func (l *lateOrders) forgetKeyLocked(key, id string) {
+	if l.keys[key] == id {
+		delete(l.keys, key)
 	}
 }
 
@@ -75,9 +115,9 @@ func (o lateOrder) fate(id string, now, resolveBy time.Time) Fate {
 	f := Fate{OrderID: id, State: order.Queued, Quantity: o.quantity, ResolveBy: resolveBy}
 	switch {
 	case o.refused:
-		f.State, f.Reason = order.Rejected, order.Reason(o.outcome.String())
+		f.State, f.Reason, f.Final = order.Rejected, order.Reason(o.outcome.String()), true
 	case now.After(resolveBy):
-		f.State, f.Reason = order.Rejected, order.ReasonLost
+		f.State, f.Reason, f.Final = order.Rejected, order.ReasonLost, true
 	}
 	return f
 }

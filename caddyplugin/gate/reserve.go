@@ -20,7 +20,19 @@ func (g *Gate) Reserve(ctx context.Context, c Click) Decision {
 		return g.refuse(outcome, "", retryHeld(outcome))
 	}
 	now := g.deps.Now()
+	key := ""
+	if c.Key != "" {
+		key = lua.HashKey(c.ProductID, c.UserID, c.Key)
+		if d, ok := g.repeatOfLate(c, key); ok {
+			return d
+		}
+	}
 	if outcome, retry := s.refusal(now, c.Quantity); outcome != lua.Reserved {
+		if key != "" && outcome != lua.BadArguments {
+			if d, ok := g.repeatOfKnown(s, c, key); ok {
+				return d
+			}
+		}
 		g.stats.local.Add(1)
 		return g.refuse(outcome, "", retry)
 	}
@@ -29,7 +41,7 @@ func (g *Gate) Reserve(ctx context.Context, c Click) Decision {
 		g.deps.Log.Error("cannot make an order id", "error", err)
 		return g.refuse(lua.Held, "", time.Second)
 	}
-	t := newTicket(lua.Request{OrderID: id, UserID: c.UserID, Quantity: c.Quantity}, now)
+	t := newTicket(lua.Request{OrderID: id, UserID: c.UserID, Quantity: c.Quantity, Key: key}, now)
 	if !s.group.join(t) {
 		g.stats.local.Add(1)
 		return g.refuse(lua.Held, "", time.Second)
@@ -43,6 +55,9 @@ func (g *Gate) Reserve(ctx context.Context, c Click) Decision {
 		return Decision{OrderID: id, ResolveBy: g.resolveBy(now)}
 	}
 	t.free()
+	if result.Repeat {
+		return g.repeat(result.OrderID, true)
+	}
 	if result.Outcome != lua.Reserved {
 		return g.refuse(result.Outcome, result.OrderID, retryHeld(result.Outcome))
 	}

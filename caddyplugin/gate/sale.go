@@ -14,6 +14,8 @@ const (
 	// not answer or the activity is held, so that it opens again at once.
 	lookEvery = time.Second
 	lookShut  = 200 * time.Millisecond
+	// lookGap is the least time between two looks, however many changes come.
+	lookGap = 20 * time.Millisecond
 	// freshFor is how old a view may be before the sale is shut.
 	freshFor = 3 * time.Second
 	// clockSlack is how far the edge trusts its estimate of Redis's clock: within
@@ -82,14 +84,19 @@ func (s *sale) sellOut(at time.Time) {
 func (s *sale) watch() {
 	timer := time.NewTimer(0) // the first look tells the backend that this edge is there
 	defer timer.Stop()
-	for {
+	for looked := (time.Time{}); ; {
 		select {
 		case <-s.gate.ctx.Done():
 			return
 		case <-timer.C:
 		case <-s.nudge:
+			if wait := lookGap - s.gate.deps.Now().Sub(looked); wait > 0 {
+				timer.Reset(wait)
+				continue
+			}
 		}
 		s.look()
+		looked = s.gate.deps.Now()
 		v := s.view.Load()
 		if s.gone.Load() && v.over(s.gate.deps.Now()) {
 			s.gate.sales.forget(s.product)

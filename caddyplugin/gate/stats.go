@@ -20,6 +20,14 @@ type Stats struct {
 	// Late counts buyers told "queued" before Redis had answered; they are in
 	// Outcomes as Reserved.
 	Late uint64
+	// Repeats counts clicks that were answered with the first order of their key;
+	// they are not in Outcomes.
+	Repeats uint64
+	// Reads is the reads of buyers' records for those who ask for their orders,
+	// many buyers each, ReadErrors those that failed.
+	Reads, ReadErrors uint64
+	// Streams is the open streams, now.
+	Streams int64
 	// Calls is the reserve calls to Redis, CallErrors those that failed.
 	Calls, CallErrors uint64
 	// BatchSize counts calls by the number of requests in them, CallSeconds by
@@ -54,6 +62,7 @@ type counters struct {
 	outcomes                             [16]atomic.Uint64 // index: -outcome
 	local, limited, late                 atomic.Uint64
 	calls, callErrors                    atomic.Uint64
+	repeats, reads, readErrors           atomic.Uint64
 	forwarded, publishErrors, leftBehind atomic.Uint64
 	carried                              atomic.Int64
 	batchSize, callSeconds               histogram
@@ -77,13 +86,14 @@ func (c *counters) snapshot() Stats {
 	s := Stats{
 		Outcomes: make(map[lua.Outcome]uint64),
 		Local:    c.local.Load(), Limited: c.limited.Load(), Late: c.late.Load(),
+		Repeats: c.repeats.Load(), Reads: c.reads.Load(), ReadErrors: c.readErrors.Load(),
 		Calls: c.calls.Load(), CallErrors: c.callErrors.Load(),
 		BatchSize: c.batchSize.snapshot(), CallSeconds: c.callSeconds.snapshot(),
 		Forwarded: c.forwarded.Load(), PublishErrors: c.publishErrors.Load(), LeftBehind: c.leftBehind.Load(),
 		Carried:     c.carried.Load(),
 		MessageSize: c.messageSize.snapshot(), PublishSeconds: c.publishSeconds.snapshot(),
 	}
-	for o := lua.Reserved; o >= lua.Held; o-- {
+	for o := lua.Reserved; o >= lua.KeyReused; o-- {
 		s.Outcomes[o] = c.outcomes[-int(o)].Load()
 	}
 	return s

@@ -1,0 +1,115 @@
+package caddyplugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/seckill-edge/seckill/caddyplugin/gate"
+	"github.com/seckill-edge/seckill/internal/order"
+)
+
+// maxArchived bounds a backend's answer, in bytes.
+const maxArchived = 16 << 10
+
+// archive asks a backend's API for orders that Redis no longer has.
+type archive struct {
+	orders string // URL of the collection, with a slash at the end
+	token  string
+	client *http.Client
+}
+
+// errBackendURL does not repeat the URL, which may carry a password.
+var errBackendURL = errors.New("the backend's URL must look like http://127.0.0.1:9680 or https://backend.internal, without user, query or fragment")
+
+// newArchive takes a backend's base URL and bearer token, empty for none. It
+// dials nothing.
+func newArchive(base, token string) (*archive, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errBackendURL
+	}
+	return &archive{
+		orders: strings.TrimSuffix(u.String(), "/") + "/api/orders/",
+		token:  token,
+		client: &http.Client{
+			Transport: &http.Transport{
+				DialContext:         (&net.Dialer{Timeout: time.Second}).DialContext,
+				TLSHandshakeTimeout: time.Second,
+				MaxIdleConnsPerHost: 4,
+				IdleConnTimeout:     30 * time.Second,
+			},
+			// A token goes to no other server than the one it was given for.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// Order implements gate.Archive.
+func (a *archive) Order(ctx context.Context, orderID string) (gate.Archived, bool, error) {
+	stored, found, err := a.order(ctx, orderID)
+	if err != nil {
+		return gate.Archived{}, false, fmt.Errorf("asking the backend for order %s: %w", orderID, err)
+	}
+	return stored, found, nil
+}
+
+func (a *archive) order(ctx context.Context, orderID string) (gate.Archived, bool, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.orders+orderID, nil)
+	if err != nil {
+		return gate.Archived{}, false, err
+	}
+	request.Header.Set("Accept", "application/json")
+	if a.token != "" {
+		request.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	response, err := a.client.Do(request)
+	if err != nil {
+		return gate.Archived{}, false, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxArchived))
+	if err != nil {
+		return gate.Archived{}, false, err
+	}
+	isJSON := strings.Contains(response.Header.Get("Content-Type"), "json")
+	switch {
+	case response.StatusCode == http.StatusNotFound && isJSON:
+		return gate.Archived{}, false, nil // said by the API, not by something in front of it
+	case response.StatusCode != http.StatusOK:
+		return gate.Archived{}, false, fmt.Errorf("it answers %s", response.Status)
+	}
+	var stored struct {
+		OrderID   string       `json:"order_id"`
+		ProductID string       `json:"product_id"`
+		UserID    string       `json:"user_id"`
+		Quantity  int          `json:"quantity"`
+		State     order.State  `json:"state"`
+		Reason    order.Reason `json:"reason"`
+	}
+	if err := json.Unmarshal(body, &stored); err != nil {
+		return gate.Archived{}, false, fmt.Errorf("its answer: %w", err)
+	}
+	if stored.OrderID != orderID || !plainWord(string(stored.State)) || stored.Reason != "" && !plainWord(string(stored.Reason)) {
+		return gate.Archived{}, false, errors.New("its answer is not about this order")
+	}
+	return gate.Archived{
+		ProductID: stored.ProductID, UserID: stored.UserID, Quantity: stored.Quantity,
+		State: stored.State, Reason: stored.Reason,
+	}, true, nil
+}
+
+func (a *archive) close() { a.client.CloseIdleConnections() }
+
+// plainWord says that a word needs no escape in JSON.
+func plainWord(s string) bool { return order.ValidProduct(s) }
+
+// Interface guard
+var _ gate.Archive = (*archive)(nil)

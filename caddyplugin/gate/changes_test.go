@@ -1,0 +1,113 @@
+package gate
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seckill-edge/seckill/internal/servicetest"
+	"github.com/seckill-edge/seckill/lua"
+)
+
+// sellOut lets "a" take the last unit and give it back when back is
+// called.
+func (b *bench) sellOut(t *testing.T) (back func()) {
+	t.Helper()
+	b.preheat(t, 1)
+	var d Decision
+	require.Eventually(t, func() bool { d = b.click(t, "a"); return d.Outcome == lua.Reserved }, 5*time.Second, time.Millisecond)
+	require.Equal(t, lua.SoldOut, b.click(t, "b").Outcome)
+	return func() {
+		_, err := lua.Release(t.Context(), b.redis, product, lua.MarkExpired, []lua.Move{{UserID: "a", OrderID: d.OrderID}})
+		require.NoError(t, err)
+	}
+}
+
+// TestReturnIsHeard: a sold out edge sells what comes back at once, before its
+// next look.
+func TestReturnIsHeard(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		back := b.sellOut(t)
+		require.Eventually(t, func() bool {
+			n, err := b.redis.PubSubNumSub(t.Context(), lua.Changes).Result()
+			return err == nil && n[lua.Changes] == 1
+		}, 5*time.Second, time.Millisecond)
+		// Right after a look the next one by itself is most of a second away.
+		seen := b.Views()[0].Now
+		require.Eventually(t, func() bool { return b.lastLook().After(seen) }, 5*time.Second, time.Millisecond)
+		start := time.Now()
+		back()
+		require.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved }, 5*time.Second, time.Millisecond)
+		require.Less(t, time.Since(start), 700*time.Millisecond)
+	})
+}
+
+func (b *bench) lastLook() time.Time { return b.sales.all()[0].view.Load().Now }
+
+// deaf is a Redis client whose subscriptions hear nothing of what matters.
+type deaf struct{ redis.UniversalClient }
+
+func (d deaf) Subscribe(ctx context.Context, _ ...string) *redis.PubSub {
+	return d.UniversalClient.Subscribe(ctx, "silence")
+}
+
+// TestLostMessageIsCaughtByTheLook: an edge that hears nothing sells what came
+// back within two looks.
+func TestLostMessageIsCaughtByTheLook(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url, func(_ *Config, d *Deps) { d.Redis = deaf{d.Redis} })
+		back := b.sellOut(t)
+		start := time.Now()
+		back()
+		require.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved }, 5*time.Second, time.Millisecond)
+		require.Less(t, time.Since(start), 2500*time.Millisecond)
+	})
+}
+
+// TestHearsAgain: the subscription comes back with Redis, and with it a look at
+// everything.
+func TestHearsAgain(t *testing.T) {
+	cases := map[string]func(*testing.T){"redis": func(t *testing.T) {
+		r := servicetest.RedisForTest(t, "--appendfsync", "always")
+		b := setup(t, r.URL())
+		b.preheat(t, 1)
+		listeners := func() int64 {
+			n, err := b.redis.PubSubNumSub(t.Context(), lua.Changes).Result()
+			if err != nil {
+				return -1
+			}
+			return n[lua.Changes]
+		}
+		require.Eventually(t, func() bool { return listeners() == 1 }, 5*time.Second, time.Millisecond)
+		require.NoError(t, r.Kill())
+		require.NoError(t, r.Restart(t.Context()))
+		require.Eventually(t, func() bool { return listeners() == 1 }, 10*time.Second, 5*time.Millisecond)
+	}}
+	if testing.Short() {
+		cases = nil
+	}
+	for name, test := range cases {
+		t.Run(name, test)
+	}
+}
+
+// TestManyChangesAreFewLooks: however many units come back, Redis is not asked
+// for each.
+func TestManyChangesAreFewLooks(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		b.sellOut(t)
+		looks := make(map[time.Time]bool)
+		start := time.Now()
+		for time.Since(start) < 300*time.Millisecond {
+			b.changed(product)
+			looks[b.lastLook()] = true
+		}
+		require.LessOrEqual(t, len(looks), int(time.Since(start)/lookGap)+2)
+		require.Greater(t, len(looks), 2)
+	})
+}

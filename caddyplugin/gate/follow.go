@@ -1,0 +1,155 @@
+package gate
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/seckill-edge/seckill/lua"
+)
+
+const (
+	// Orders of streams are looked at every followSoon, later ever less often, up
+	// to followLate: at one more every followSlower of their age. What ends most of
+	// the old ones comes through lua.Changes.
+	followSoon   = 300 * time.Millisecond
+	followLate   = 3 * time.Second
+	followSlower = 20
+	// followGap is the least time between two rounds, however many changes come.
+	followGap = 100 * time.Millisecond
+)
+
+// follower looks at the orders of one product's streams, many with one command.
+type follower struct {
+	gate    *Gate
+	product string
+	streams map[*Stream]struct{} // under streams.mu
+	hurry   atomic.Bool          // look at all of them
+	wake    chan struct{}
+}
+
+func newFollower(g *Gate, product string) *follower {
+	return &follower{gate: g, product: product, streams: make(map[*Stream]struct{}), wake: make(chan struct{}, 1)}
+}
+
+func (f *follower) wakeUp() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run looks until no stream is left.
+func (f *follower) run() {
+	for pause := followGap; ; {
+		f.rest(pause)
+		streams, left := f.take()
+		if !left {
+			return
+		}
+		pause = followSoon
+		if !f.look(streams) {
+			pause = followLate // the sale's breaker has told the log
+		}
+	}
+}
+
+// rest waits for the next round: followGap for certain, the rest of pause unless
+// somebody wakes it up. The end of the gate ends all streams, and so the rest.
+func (f *follower) rest(pause time.Duration) {
+	timer := time.NewTimer(followGap)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-f.gate.ctx.Done():
+		return
+	}
+	if pause <= followGap {
+		return
+	}
+	timer.Reset(jitter(pause - followGap))
+	select {
+	case <-timer.C:
+	case <-f.wake:
+	case <-f.gate.ctx.Done():
+	}
+}
+
+// take returns the streams whose time has come; false ends the follower.
+func (f *follower) take() ([]*Stream, bool) {
+	book := f.gate.streams
+	now, all := f.gate.deps.Now(), f.hurry.Swap(false)
+	book.mu.Lock()
+	defer book.mu.Unlock()
+	if len(f.streams) == 0 {
+		delete(book.followers, f.product)
+		return nil, false
+	}
+	var due []*Stream
+	for s := range f.streams {
+		if all || !s.due.After(now) {
+			s.due = now.Add(min(max(followSoon, now.Sub(s.made)/followSlower), followLate))
+			due = append(due, s)
+		}
+	}
+	return due, true
+}
+
+// look reads the records of the streams' buyers and tells what has changed. It
+// returns false when Redis does not answer.
+func (f *follower) look(streams []*Stream) bool {
+	users := make([]string, 0, min(len(streams), readMax))
+	for len(streams) > 0 {
+		n := min(len(streams), readMax)
+		part := streams[:n]
+		streams = streams[n:]
+		users = users[:0]
+		for _, s := range part {
+			users = append(users, s.user)
+		}
+		ctx, cancel := context.WithTimeout(f.gate.ctx, callTimeout)
+		texts, err := lua.RecordTexts(ctx, f.gate.deps.Redis, f.product, users)
+		cancel()
+		f.gate.stats.reads.Add(1)
+		if err != nil {
+			f.gate.stats.readErrors.Add(1)
+			return false
+		}
+		f.tell(part, texts)
+	}
+	return true
+}
+
+func (f *follower) tell(streams []*Stream, texts []string) {
+	g := f.gate
+	for i, s := range streams {
+		late, isLate := g.late.get(s.product, s.user, s.orderID)
+		fate, found, err := g.fateIn(texts[i], s.orderID, late, isLate)
+		if err != nil {
+			continue // damaged; a backend will mend it
+		}
+		g.streams.mu.Lock()
+		now := standing{fate.State, fate.Final}
+		switch {
+		case s.ended:
+		case !found:
+			if f.trusted() {
+				g.streams.endLocked(s) // its client asks anew, and hears of the archive
+			}
+		case now != s.seen:
+			s.seen = now
+			g.streams.tellLocked(s, fate)
+		}
+		g.streams.mu.Unlock()
+	}
+}
+
+// trusted says that what Redis does not have is not there: it has not forgotten
+// the product, and its stock is proven.
+func (f *follower) trusted() bool {
+	b := &f.gate.sales
+	b.mu.RLock()
+	s := b.sales[f.product]
+	b.mu.RUnlock()
+	return s == nil || !s.closed() && s.view.Load().Proven()
+}
