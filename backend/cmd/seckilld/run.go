@@ -51,7 +51,7 @@ func codeOf(err error) int {
 	switch {
 	case errors.Is(err, errUsage), errors.As(err, &invalid):
 		return exitUsage
-	case errors.Is(err, activities.ErrRefused), errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, activities.ErrRefused), errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrState):
 		return exitRefused
 	case errors.Is(err, errDrift):
 		return exitDrift
@@ -113,7 +113,7 @@ exists already), 4 audit or reconcile found what is left to be done.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	a.options.register(root.PersistentFlags())
-	root.AddCommand(newServe(a), newMigrate(a), newActivity(a), newReconcile(a), newDead(a))
+	root.AddCommand(newServe(a), newMigrate(a), newActivity(a), newReconcile(a), newOrder(a), newRefund(a), newDead(a))
 	return root
 }
 
