@@ -1,0 +1,129 @@
+package caddyplugin
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seckill-edge/seckill/caddyplugin/gate"
+	"github.com/seckill-edge/seckill/internal/order"
+)
+
+// backend answers like a seckilld that has stored one order.
+func backend(t *testing.T, token string, answer func(w http.ResponseWriter, id string)) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+token {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		id, ok := strings.CutPrefix(r.URL.Path, "/api/orders/")
+		if !ok || r.Method != http.MethodGet {
+			w.WriteHeader(http.StatusTeapot)
+			return
+		}
+		answer(w, id)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func storedOrder(w http.ResponseWriter, id string) {
+	if id != orderID {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"order_id": id, "activity_id": "a0", "product_id": "1001", "user_id": "alice", "quantity": 2, "claim": 1,
+		"state": "rejected", "reason": "dead_letter", "reserved_at": time.Now(),
+	})
+}
+
+func TestArchive(t *testing.T) {
+	a, err := newArchive(backend(t, "s3cret", storedOrder)+"/", "s3cret")
+	require.NoError(t, err)
+	defer a.close()
+	got, found, err := a.Order(t.Context(), orderID)
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, gate.Archived{ProductID: "1001", UserID: "alice", Quantity: 2, State: order.Rejected, Reason: order.ReasonDead}, got)
+	_, found, err = a.Order(t.Context(), "01kb7q3x5e8g9h0jkmnpqrstvx")
+	require.NoError(t, err)
+	require.False(t, found)
+}
+
+// Whatever is not the API's own word is an error, never "no such order".
+func TestArchiveFailures(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	for name, answer := range map[string]func(w http.ResponseWriter, id string){
+		"a proxy's 404": func(w http.ResponseWriter, _ string) { http.NotFound(w, nil) },
+		"500":           func(w http.ResponseWriter, _ string) { w.WriteHeader(500) },
+		"redirect": func(w http.ResponseWriter, _ string) {
+			w.Header().Set("Location", "http://127.0.0.1:1/")
+			w.WriteHeader(302)
+		},
+		"no JSON":       func(w http.ResponseWriter, _ string) { _, _ = w.Write([]byte("<html>")) },
+		"another order": func(w http.ResponseWriter, _ string) { _, _ = w.Write([]byte(`{"order_id":"x","state":"paid"}`)) },
+		"odd state": func(w http.ResponseWriter, id string) {
+			_, _ = w.Write([]byte(`{"order_id":"` + id + `","state":"\"<"}`))
+		},
+		"endless": func(w http.ResponseWriter, _ string) {
+			_, _ = w.Write([]byte(strings.Repeat(" ", 2*maxArchived) + `{}`))
+		},
+		"silence": func(http.ResponseWriter, string) { <-ctx.Done() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, err := newArchive(backend(t, "s3cret", answer), "s3cret")
+			require.NoError(t, err)
+			defer a.close()
+			_, found, err := a.Order(ctx, orderID)
+			require.Error(t, err)
+			require.False(t, found)
+			require.NotContains(t, err.Error(), "s3cret")
+		})
+	}
+	a, err := newArchive(backend(t, "s3cret", storedOrder), "another")
+	require.NoError(t, err)
+	defer a.close()
+	_, _, err = a.Order(t.Context(), orderID)
+	require.ErrorContains(t, err, "401")
+	for _, bad := range []string{"", "127.0.0.1:9680", "ftp://127.0.0.1", "http://", "http://u:s3cret@h", "http://h?x=s3cret", "http://h#s3cret", "http://[s3cret"} {
+		_, err := newArchive(bad, "")
+		require.ErrorIs(t, err, errBackendURL)
+		require.NotContains(t, err.Error(), "s3cret")
+	}
+}
+
+// Through Caddy: an order of an activity that Redis has forgotten is still told to
+// its buyer, and a backend that is away is no "no such order".
+func TestArchivedOrderThroughCaddy(t *testing.T) {
+	onEach(t, func(t *testing.T, e *edge) {
+		up := backend(t, "s3cret", storedOrder)
+		t.Setenv("SECKILL_TEST_TOKEN", "s3cret")
+		e.load(e.config("rate off\nbackend "+up+"\nbackend_token {env.SECKILL_TEST_TOKEN}", byHeader))
+		e.waitOpen()
+		r := e.must("GET", location, "alice", "")
+		require.Equal(t, 200, r.status, "%s", r.body)
+		require.Equal(t, "rejected", r.document(t)["status"])
+		require.Equal(t, "dead_letter", r.document(t)["reason"])
+		require.Equal(t, 404, e.must("GET", location, "mallory", "").status)
+		require.Equal(t, 404, e.must("GET", "/seckill/2002/orders/"+orderID, "alice", "").status)
+		s := e.openStream("alice", orderID, "")
+		require.Equal(t, "rejected", s.status()["status"])
+		s.ended()
+
+		e.load(e.config("rate off\nbackend http://127.0.0.1:1", byHeader))
+		e.waitOpen()
+		gone := e.must("GET", location, "alice", "")
+		require.Equal(t, 503, gone.status)
+		require.NotEmpty(t, gone.header.Get("Retry-After"))
+	})
+}
