@@ -69,3 +69,15 @@ func TestReadyWarns(t *testing.T) {
 	full := decoded[body](t, s.do(t, request{path: "/readyz", header: map[string]string{"Authorization": "Bearer hush"}}))
 	require.Equal(t, s.warnings, full.Why)
 }
+
+// The API's flag reaches the service; what it is for is tested with the commands.
+func TestAcceptRedisRisk(t *testing.T) {
+	s := newSite(t, "")
+	require.Equal(t, http.StatusCreated, s.do(t, request{method: http.MethodPost, path: "/api/activities", body: draft(unchanged)}).Code)
+	for _, verb := range []string{"preheat", "open"} {
+		out := s.do(t, request{method: http.MethodPost, path: "/api/activities/1001/" + verb + "?accept_redis_risk=true"})
+		require.Equal(t, http.StatusOK, out.Code, out.Body)
+		require.Equal(t, http.StatusUnprocessableEntity,
+			s.do(t, request{method: http.MethodPost, path: "/api/activities/1001/" + verb + "?accept_redis_risk=perhaps"}).Code)
+	}
+}

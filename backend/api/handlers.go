@@ -23,8 +23,8 @@ type (
 	}
 
 	startInput struct {
-		byProduct
-		AcceptRedisRisk bool `query:"accept_redis_risk" doc:"Go on though Redis evicts keys, does not persist or is too small. For development."`
+		ProductID       string `path:"product_id" maxLength:"64"`
+		AcceptRedisRisk bool   `query:"accept_redis_risk" doc:"Go on though Redis evicts keys, does not persist or is too small. For development."`
 	}
 
 	createInput struct {
@@ -52,8 +52,8 @@ type (
 	reconcileOutput struct{ Body reconcile.Report }
 
 	reconcileInput struct {
-		byProduct
-		DryRun bool `query:"dry_run" doc:"Find only, mend nothing."`
+		ProductID string `path:"product_id" maxLength:"64"`
+		DryRun    bool   `query:"dry_run" doc:"Find only, mend nothing."`
 	}
 	orderOutput struct{ Body OrderShown }
 )
