@@ -21,6 +21,7 @@ import (
 
 	seckill "github.com/seckill-edge/seckill"
 	"github.com/seckill-edge/seckill/e2e/stack"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 const (
@@ -58,7 +59,7 @@ func Open(ctx context.Context, dir string) (*Field, error) {
 	}); err != nil {
 		return f, err
 	}
-	f.redis = redis.NewClient(&redis.Options{Addr: f.Redis.Addr(), Protocol: 2, MaxRetries: -1, ReadTimeout: 5 * time.Second})
+	f.redis = clientOf(f.Redis)
 	if f.db, err = witness(f.MariaDB.DSN("seckill")); err != nil {
 		return f, err
 	}
@@ -73,6 +74,34 @@ func Open(ctx context.Context, dir string) (*Field, error) {
 		}
 	}
 	return f, nil
+}
+
+func clientOf(r *servicetest.Redis) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: r.Addr(), Protocol: 2, MaxRetries: -1, ReadTimeout: 5 * time.Second})
+}
+
+// startRedis starts a further Redis beside the field's own.
+func (f *Field) startRedis(ctx context.Context, args ...string) (*servicetest.Redis, error) {
+	dir, err := os.MkdirTemp(f.Dir(), "redis-")
+	if err != nil {
+		return nil, err
+	}
+	return servicetest.StartRedis(ctx, dir, append(redisArgs(f.fsync), args...)...)
+}
+
+// replaceRedis makes a replica the Redis of the field.
+func (f *Field) replaceRedis(ctx context.Context, replica *servicetest.Redis) error {
+	errs := []error{f.redis.Close()}
+	f.Redis, f.redis = replica, clientOf(replica)
+	replica.Configure(redisArgs(f.fsync)...)
+	errs = append(errs, f.redis.Do(ctx, "REPLICAOF", "NO", "ONE").Err())
+	for _, e := range f.Edges {
+		e.Lines.Redis.Retarget(replica.Addr())
+	}
+	for _, b := range f.Backends {
+		b.Lines.Redis.Retarget(replica.Addr())
+	}
+	return errors.Join(errs...)
 }
 
 // Close ends everything and removes the folder.

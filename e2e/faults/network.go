@@ -80,11 +80,28 @@ func deaf(r *rand.Rand) proxy.Mode {
 	return proxy.Mode{Down: lost}
 }
 
+// deafAndKilled: an edge cannot hear Redis, tells its buyers "queued" all the same,
+// and dies with what it knows of them.
+func deafAndKilled(f *Field, r *rand.Rand) Fault {
+	e, after := f.Edges[r.IntN(len(f.Edges))], between(r, short)
+	line := e.Lines.Redis
+	return Fault{
+		Inject: func(ctx context.Context) error {
+			if err := line.Set(proxy.Mode{Down: proxy.Way{Deaf: true}}); err != nil {
+				return err
+			}
+			return errors.Join(pause(ctx, after), e.Kill(), line.Set(proxy.Mode{}))
+		},
+		Heal: func(ctx context.Context) error { return f.StartEdge(ctx, e) },
+	}
+}
+
 func networkKinds() []Kind {
 	return []Kind{
 		{Name: "line to redis cut", Last: short, Make: spoiled(toRedis, cut)},
 		{Name: "line to redis slow", Last: long, Make: spoiled(toRedis, slow)},
 		{Name: "line to redis deaf", Last: short, Make: spoiled(toRedis, deaf)},
+		{Name: "line to redis deaf, edge killed", Last: short, Make: deafAndKilled},
 		{Name: "line to rabbitmq cut", Last: long, Make: spoiled(toRabbitMQ, cut)},
 		{Name: "line to rabbitmq slow", Last: long, Make: spoiled(toRabbitMQ, slow)},
 		{Name: "line to rabbitmq deaf", Last: long, Make: spoiled(toRabbitMQ, deaf)},

@@ -118,6 +118,8 @@ func processKinds() []Kind {
 		{Name: "mariadb killed", Last: short, Make: killed(theMariaDB)},
 		{Name: "mariadb stopped", Last: long, Make: stopped(theMariaDB)},
 		{Name: "mariadb and backend killed", Last: short, Make: killed(theMariaDB, anyBackend)},
+		{Name: "everything killed", Last: moment, Forgetful: true, Make: killed(everything...)},
+		{Name: "everything killed, always", Fsync: always, Last: moment, Make: killed(everything...)},
 	}
 }
 
@@ -125,3 +127,10 @@ var everyBackend = []choose{
 	func(f *Field, _ *rand.Rand) victim { return f.backend(f.Backends[0]) },
 	func(f *Field, _ *rand.Rand) victim { return f.backend(f.Backends[1]) },
 }
+
+// everything is what a power cut hits, in the order in which it is started again.
+var everything = append([]choose{
+	theRedis, theMariaDB, theRabbitMQ,
+	func(f *Field, _ *rand.Rand) victim { return f.edge(f.Edges[0]) },
+	func(f *Field, _ *rand.Rand) victim { return f.edge(f.Edges[1]) },
+}, everyBackend...)

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/redis/go-redis/v9"
 
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -43,6 +47,7 @@ func redisKinds() []Kind {
 		{Name: "redis forgets scripts", Last: moment, Make: command(redisSays("SCRIPT", "FLUSH"), nil)},
 		{Name: "redis emptied", Last: moment, Make: command(redisSays("FLUSHALL"), nil)},
 		{Name: "redis loses a key", Last: moment, Make: losing},
+		{Name: "redis fails over", Last: moment, Make: failingOver},
 	}
 }
 
@@ -61,6 +66,45 @@ func losing(f *Field, r *rand.Rand) Fault {
 		k := lua.KeysOf(fmt.Sprint("p", f.sales))
 		return redisSays("DEL", []string{k.Activity, k.Stock, k.Frozen, k.Sold, k.Users, k.Outbox}[which])(ctx, f)
 	}}
+}
+
+// failingOver kills Redis and puts a replica in its place: another server, which
+// has not heard of the last moment.
+func failingOver(f *Field, _ *rand.Rand) Fault {
+	var replica *servicetest.Redis
+	return Fault{
+		Inject: func(ctx context.Context) (err error) {
+			_, port, _ := net.SplitHostPort(f.Redis.Addr())
+			if replica, err = f.startRedis(ctx, "--replicaof", "127.0.0.1 "+port); err != nil {
+				return err
+			}
+			if err := linked(ctx, replica); err != nil {
+				return err
+			}
+			return f.Redis.Kill()
+		},
+		Heal: func(ctx context.Context) error {
+			if replica == nil {
+				return nil // it has not come to that
+			}
+			return f.replaceRedis(ctx, replica)
+		},
+	}
+}
+
+// linked waits until a replica has all that its master has.
+func linked(ctx context.Context, replica *servicetest.Redis) error {
+	c := redis.NewClient(&redis.Options{Addr: replica.Addr(), Protocol: 2})
+	defer c.Close()
+	for {
+		info, err := c.Info(ctx, "replication").Result()
+		if err == nil && strings.Contains(info, "master_link_status:up") {
+			return nil
+		}
+		if wait := pause(ctx, 20*time.Millisecond); wait != nil {
+			return errors.Join(wait, err)
+		}
+	}
 }
 
 // broker runs do on a channel of its own, past the proxies.
@@ -84,30 +128,34 @@ const (
 )
 
 func rabbitKinds() []Kind {
+	remove := func(ch *amqp.Channel) error { _, err := ch.QueueDelete(ordersQueue, false, false, false); return err }
+	purge := func(ch *amqp.Channel) error { _, err := ch.QueuePurge(ordersQueue, false); return err }
 	return []Kind{
-		{Name: "queue deleted", Last: moment, Make: command(func(_ context.Context, f *Field) error {
-			return f.broker(func(ch *amqp.Channel) error { _, err := ch.QueueDelete(ordersQueue, false, false, false); return err })
-		}, nil)},
-		{Name: "queue purged", Last: moment, Make: purging},
+		{Name: "queue deleted", Last: moment, Make: command(func(_ context.Context, f *Field) error { return f.broker(remove) }, nil)},
+		{Name: "queue deleted, full", Last: moment, Make: losingMessages(remove)},
+		{Name: "queue purged, full", Last: moment, Make: losingMessages(purge)},
 		{Name: "rabbitmq memory alarm", Last: long, Make: command(watermark("0.000001"), watermark("0.4"))},
 	}
 }
 
-// purging empties the queue, after the consumers were kept from emptying it
-// themselves for a moment: else there is nothing to purge.
-func purging(f *Field, _ *rand.Rand) Fault {
-	frozen := func(do func(victim) error) error {
-		return each(choice(everyBackend, f, nil), do)
-	}
-	return Fault{Inject: func(ctx context.Context) error {
-		if err := frozen(func(v victim) error { return v.pause() }); err != nil {
-			return err
+// losingMessages destroys what is in the queue. The backends are killed before, so
+// that there is something: what they had in hand too.
+func losingMessages(how func(*amqp.Channel) error) func(*Field, *rand.Rand) Fault {
+	return func(f *Field, r *rand.Rand) Fault {
+		backends, gathering := killed(everyBackend...)(f, r), between(r, short)
+		return Fault{
+			Inject: func(ctx context.Context) error {
+				if err := backends.Inject(ctx); err != nil {
+					return err
+				}
+				if err := pause(ctx, gathering); err != nil {
+					return err
+				}
+				return f.broker(how)
+			},
+			Heal: backends.Heal,
 		}
-		err := pause(ctx, 600*time.Millisecond)
-		return errors.Join(err,
-			f.broker(func(ch *amqp.Channel) error { _, err := ch.QueuePurge(ordersQueue, false); return err }),
-			frozen(func(v victim) error { return v.resume() }))
-	}}
+	}
 }
 
 // watermark sets from which share of the memory on the broker blocks publishers.
