@@ -85,16 +85,20 @@ func (c console) look(ctx context.Context, product string) (a audit, err error) 
 var errUnsettled = errors.New("not settled in time")
 
 // settle asks until nothing is on its way any more. With errUnsettled it returns
-// the last audit it saw, and what the last look failed with, if it did.
-func (c console) settle(ctx context.Context, product string) (last audit, err error) {
+// the last audit it saw, and what the last look failed with, if it did. thawed
+// asks that no unit waits for its payment any more, either.
+func (c console) settle(ctx context.Context, product string, thawed bool) (last audit, err error) {
 	for {
 		a, lookErr := c.look(ctx, product)
 		if lookErr == nil {
-			if last = a; a.settled() {
+			if last = a; a.settled() && (a.Frozen == 0 || !thawed) {
 				return a, nil
 			}
 		}
 		if !pause(ctx, auditPause) {
+			if errors.Is(lookErr, ctx.Err()) {
+				lookErr = nil // cut short: it says nothing of the console
+			}
 			return last, errors.Join(errUnsettled, lookErr)
 		}
 	}

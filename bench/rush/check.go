@@ -58,6 +58,27 @@ func compare(t *tally, f fates, before, after audit, limit int) verdict {
 	return v
 }
 
+// lives adds what must hold when all orders have ended: every unit is paid for or
+// for sale again.
+func (v *verdict) lives(l *life, before, after audit) {
+	fail := func(broken bool, format string, args ...any) {
+		if broken {
+			v.Failures = append(v.Failures, fmt.Sprintf(format, args...))
+		}
+	}
+	paid := after.Units["paid"] - before.Units["paid"]
+	applied := int64(v.Fates.Units[order.Paid])
+	fail(paid != applied, "SQL has %d units paid in this run, the buyers read %d", paid, applied)
+	fail(int64(v.Fates.Orders[order.Paid]) != l.Paid-l.Late,
+		"%d orders read as paid, %d payments were applied", v.Fates.Orders[order.Paid], l.Paid-l.Late)
+	fail(after.Available+after.Sold != after.Total || after.Frozen != 0 || after.Units["created"] != 0,
+		"not every unit is paid for or for sale: total %d, available %d, frozen %d, sold %d, waiting for payment %d",
+		after.Total, after.Available, after.Frozen, after.Sold, after.Units["created"])
+	if failure := l.failure.Load(); failure != nil {
+		fail(true, "%d payments or cancellations were refused, as %v", l.Failed, *failure)
+	}
+}
+
 func interval(low, high int64) string {
 	if low == high {
 		return fmt.Sprint(low)

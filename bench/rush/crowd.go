@@ -28,16 +28,26 @@ type crowd struct {
 	concurrency int // buyers at a time
 	seed        uint64
 	source      func(buyer int) net.Addr // nil: the system chooses
+
+	// served are buyers who were promised an order, or perhaps; over says that
+	// somebody was told that the sale has ended. Both belong to who is told.
+	served map[int]bool
+	over   bool
 }
 
 // run lets every buyer click and hands each answer to tell, one at a time. It
 // returns when all have clicked or ctx has ended; a click that ctx interrupts is
 // told as one without an answer, later ones never happen.
 func (c *crowd) run(ctx context.Context, tell func(answer)) {
+	c.let(ctx, rand.New(rand.NewPCG(c.seed, 0)).Perm(c.buyers), tell)
+}
+
+// let lets some buyers click, as run does.
+func (c *crowd) let(ctx context.Context, who []int, tell func(answer)) {
 	buyers := make(chan int)
 	answers := make(chan answer, c.concurrency)
 	var workers sync.WaitGroup
-	for range min(c.concurrency, c.buyers) {
+	for range min(c.concurrency, len(who)) {
 		workers.Go(func() {
 			for b := range buyers {
 				c.shop(ctx, b, answers)
@@ -48,7 +58,7 @@ func (c *crowd) run(ctx context.Context, tell func(answer)) {
 		defer close(answers)
 		defer workers.Wait()
 		defer close(buyers)
-		for _, b := range rand.New(rand.NewPCG(c.seed, 0)).Perm(c.buyers) {
+		for _, b := range who {
 			select {
 			case buyers <- b:
 			case <-ctx.Done():

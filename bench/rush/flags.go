@@ -30,6 +30,11 @@ Examples:
   # impatient buyers: three clicks each, 256 of them at a time
   rush --url http://127.0.0.1:8480 --product 1001 --buyers 5000 --clicks-per-buyer 3 --concurrency 256
 
+  # of every hundred orders 70 are paid, 10 cancelled and 20 left to expire; buyers
+  # come again for what returns (the activity needs a pay window)
+  rush --url http://127.0.0.1:8480 --product 1001 --buyers 5000 --console http://127.0.0.1:8481 \
+    --pay 70 --cancel 10 --abandon 20
+
   # for a script
   rush --url http://127.0.0.1:8480 --product 1001 --json
 
@@ -54,6 +59,7 @@ type settings struct {
 	concurrency  int // buyers at a time
 	userHeader   string
 	seed         uint64
+	shares       shares
 	timeout      time.Duration // of crowd and check together
 	json         bool
 	allowRemote  bool
@@ -73,6 +79,9 @@ func parse(args []string, out io.Writer) (settings, error) {
 	f.IntVar(&s.clicks, "clicks-per-buyer", 1, "how often each clicks, one after the other, 1 to 1000")
 	f.IntVar(&s.concurrency, "concurrency", 64, "how many buyers click at the same time, 1 to 10000")
 	f.StringVar(&console, "console", "", "the backend, as http://127.0.0.1:8481; compare the stores afterwards")
+	f.IntVar(&s.shares.pay, "pay", 0, "pay this percentage of the orders, by the API of --console; the three make 100")
+	f.IntVar(&s.shares.cancel, "cancel", 0, "cancel this percentage")
+	f.IntVar(&s.shares.abandon, "abandon", 0, "let this percentage expire; then wait for it")
 	f.StringVar(&s.userHeader, "user-header", "X-User-Id", "the request header that names the buyer")
 	f.Uint64Var(&s.seed, "seed", 1, "chooses the order in which the buyers come")
 	f.DurationVar(&s.timeout, "timeout", 2*time.Minute, "bounds the whole run, crowd and check")
@@ -114,11 +123,34 @@ func (s settings) validate() error {
 			return fmt.Errorf("%s %d is out of range; use 1 to %d", n.flag, n.value, n.max)
 		}
 	}
+	if err := s.shares.validate(s.console != nil); err != nil {
+		return err
+	}
 	if s.userHeader == "" {
 		return errors.New("--user-header is empty; use the header that the edge reads the buyer from, as X-User-Id")
 	}
 	if s.timeout <= 0 {
 		return fmt.Errorf("--timeout %s is no time; use a positive duration, as 2m", s.timeout)
+	}
+	return nil
+}
+
+func (s shares) validate(console bool) error {
+	for _, n := range []struct {
+		flag  string
+		value int
+	}{{"--pay", s.pay}, {"--cancel", s.cancel}, {"--abandon", s.abandon}} {
+		if n.value < 0 || n.value > 100 {
+			return fmt.Errorf("%s %d is no percentage; use 0 to 100", n.flag, n.value)
+		}
+	}
+	switch {
+	case !s.any():
+	case s.pay+s.cancel+s.abandon != 100:
+		return fmt.Errorf("--pay %d, --cancel %d and --abandon %d make %d; every order has one fate, so they must make 100",
+			s.pay, s.cancel, s.abandon, s.pay+s.cancel+s.abandon)
+	case !console:
+		return errors.New("--pay, --cancel and --abandon need --console: orders are paid through the backend's API")
 	}
 	return nil
 }

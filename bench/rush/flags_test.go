@@ -32,6 +32,9 @@ func TestUsage(t *testing.T) {
 		"concurrency":     {append(base, "--concurrency", "-1"), "--concurrency -1"},
 		"header":          {append(base, "--user-header", ""), "--user-header is empty"},
 		"timeout":         {append(base, "--timeout", "0s"), "--timeout 0s"},
+		"shares":          {append(base, "--pay", "70", "--console", "http://127.0.0.1:1"), "must make 100"},
+		"a share":         {append(base, "--pay", "101"), "--pay 101 is no percentage"},
+		"shares, alone":   {append(base, "--pay", "100"), "need --console"},
 		"unknown flag":    {append(base, "--bogus"), "unknown flag: --bogus"},
 		"an argument":     {append(base, "now"), `unexpected argument "now"`},
 	} {

@@ -12,15 +12,17 @@ import (
 
 // report is the outcome of a run; its JSON is the output of --json.
 type report struct {
-	URL       string   `json:"url"`
-	Product   string   `json:"product"`
-	Buyers    int      `json:"buyers"`
-	Clicks    int      `json:"clicks"`
-	ElapsedMS int64    `json:"elapsed_ms"`
-	Outcomes  []row    `json:"outcomes"`
-	Accepted  float64  `json:"accepted_per_s"`
-	Refused   float64  `json:"refused_per_s"`
-	Check     *verdict `json:"check,omitempty"`
+	URL       string  `json:"url"`
+	Product   string  `json:"product"`
+	Buyers    int     `json:"buyers"`
+	Clicks    int     `json:"clicks"`
+	ElapsedMS int64   `json:"elapsed_ms"`
+	Outcomes  []row   `json:"outcomes"`
+	Accepted  float64 `json:"accepted_per_s"`
+	Refused   float64 `json:"refused_per_s"`
+	// Life is what became of the orders, with --pay, --cancel and --abandon.
+	Life  *life    `json:"life,omitempty"`
+	Check *verdict `json:"check,omitempty"`
 	// Error says why nothing could be proven.
 	Error string `json:"error,omitempty"`
 	OK    bool   `json:"ok"`
@@ -54,6 +56,10 @@ func (r report) text() string {
 			o.Outcome, dash(o.Status, o.Outcome), dash(o.Code, o.Outcome), o.Clicks, o.P50, o.P99, o.Max)
 	}
 	table.Flush()
+	if l := r.Life; l != nil {
+		fmt.Fprintf(&b, "\nlife    paid %d (too late %d), cancelled %d, abandoned %d; buyers came %d times\n",
+			l.Paid, l.Late, l.Cancelled, l.Abandoned, l.Rounds)
+	}
 	if r.Check != nil {
 		b.WriteByte('\n')
 		r.Check.write(&b)

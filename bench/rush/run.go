@@ -53,8 +53,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 	}
 
-	t := rush(ctx, c, stderr)
+	t, lives := rush(ctx, c, s, back, stderr)
 	r := newReport(s, t)
+	r.Life = lives
 	switch {
 	case interrupted.Err() != nil:
 		r.Error = "interrupted"
@@ -63,12 +64,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case t.unknown == t.clicks:
 		r.Error = fmt.Sprintf("no click got a proper answer (%v)", t.firstErr)
 	case s.console != nil:
-		after, err := back.settle(ctx, s.product)
+		after, err := back.settle(ctx, s.product, s.shares.any())
 		if err != nil {
 			r.Error = unsettled(interrupted, s, after, err)
 			break
 		}
 		v := compare(t, c.learn(ctx, t.orders), before, after, limit)
+		if lives != nil {
+			v.lives(lives, before, after)
+		}
 		r.Check = &v
 	}
 	r.OK = r.Error == "" && (r.Check == nil || len(r.Check.Failures) == 0)
@@ -82,18 +86,41 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitOK
 }
 
-// rush lets the crowd in and counts.
-func rush(ctx context.Context, c *crowd, stderr io.Writer) *tally {
+// rush lets the crowd in and counts. With shares it also does with the orders what
+// they say, and lets buyers come again; what that was is nil without.
+func rush(ctx context.Context, c *crowd, s settings, back console, stderr io.Writer) (*tally, *life) {
 	t := newTally()
 	bar := newProgress(stderr, c.buyers*c.clicks)
 	start := time.Now()
-	c.run(ctx, func(a answer) {
+	if !s.shares.any() {
+		c.run(ctx, func(a answer) {
+			t.add(a)
+			bar.step()
+		})
+		t.buyers, t.elapsed = c.buyers, time.Since(start)
+		bar.end()
+		return t, nil
+	}
+	till := newTill(ctx, back, s.shares, c.seed)
+	c.served = map[int]bool{}
+	tell := func(a answer) {
 		t.add(a)
+		c.served[a.buyer] = c.served[a.buyer] || a.kind == queued || a.kind == noAnswer || a.kind == unexpected
+		c.over = c.over || a.kind == "ended"
+		if a.kind == queued {
+			till.take(a.orderID)
+		}
+	}
+	c.run(ctx, func(a answer) {
+		tell(a)
 		bar.step()
 	})
-	t.buyers, t.elapsed = c.buyers, time.Since(start)
 	bar.end()
-	return t
+	till.Rounds = 1
+	till.comeAgain(ctx, c, tell)
+	till.close()
+	t.buyers, t.elapsed = c.buyers, time.Since(start)
+	return t, &till.life
 }
 
 // visit looks at the product's page once, so that a wrong address is found

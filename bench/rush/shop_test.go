@@ -31,12 +31,18 @@ type shop struct {
 	clicks  int
 	audits  int
 	token   string // that the console asks for
+
+	// moved are the orders that were paid, cancelled or have expired; patience is
+	// how many audits an order waits for its payment, 0 is no payment stage.
+	moved    map[string]string
+	patience int
+	refuse   func(verb string) (status int) // of a payment or cancellation, if not 0
 }
 
 func newShop(t *testing.T, units int64) (*shop, string) {
 	s := &shop{
 		stock: units, total: units, limit: 1,
-		owners: map[string]string{}, bought: map[string]string{}, addresses: map[string]bool{},
+		owners: map[string]string{}, bought: map[string]string{}, moved: map[string]string{}, addresses: map[string]bool{},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /seckill/1001", func(w http.ResponseWriter, _ *http.Request) {
@@ -44,6 +50,7 @@ func newShop(t *testing.T, units int64) (*shop, string) {
 	})
 	mux.HandleFunc("POST /seckill/1001", s.buy)
 	mux.HandleFunc("GET /seckill/1001/orders/{id}", s.order)
+	mux.HandleFunc("POST /api/orders/{id}/{verb}", s.move)
 	mux.HandleFunc("GET /api/activities/1001/audit", s.audit)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -88,6 +95,9 @@ func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 		refuse(w, 404, -5)
 		return
 	}
+	if s.moved[id] != "" {
+		status = s.moved[id]
+	}
 	if s.fate != nil {
 		if status = s.fate(id); status == "" {
 			refuse(w, 404, -5)
@@ -105,13 +115,54 @@ func (s *shop) audit(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.audits++
+	if s.patience > 0 && s.audits%s.patience == 0 {
+		for id := range s.owners {
+			if s.moved[id] == "" {
+				s.moved[id] = "expired"
+				s.stock++
+			}
+		}
+	}
 	n := int64(len(s.owners))
 	a := audit{
 		Total: s.total, Available: s.stock, Sold: s.total - s.stock, Consistent: true,
 		Orders: map[string]int64{"created": n}, Units: map[string]int64{"created": n},
 	}
+	if s.patience > 0 {
+		a.Units, a.Sold = map[string]int64{"created": n - int64(len(s.moved))}, 0
+		for _, state := range s.moved {
+			a.Units[state]++
+		}
+		a.Orders, a.Frozen, a.Sold = a.Units, a.Units["created"], a.Units["paid"]
+	}
 	if s.audited != nil {
 		s.audited(&a)
 	}
 	_ = json.NewEncoder(w).Encode(a)
+}
+
+// move pays or cancels an order that waits for it.
+func (s *shop) move(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, verb := r.PathValue("id"), r.PathValue("verb")
+	if s.refuse != nil {
+		if status := s.refuse(verb); status != 0 {
+			refuse(w, status, 0)
+			return
+		}
+	}
+	switch {
+	case verb == "paid" && s.moved[id] == "":
+		s.moved[id] = "paid"
+		fmt.Fprint(w, `{"outcome":"applied"}`)
+	case verb == "paid":
+		fmt.Fprint(w, `{"outcome":"refund_due"}`)
+	case s.moved[id] != "":
+		refuse(w, http.StatusConflict, 0)
+	default:
+		s.moved[id] = "cancelled"
+		s.stock++
+		fmt.Fprint(w, `{}`)
+	}
 }
