@@ -18,7 +18,7 @@ func request(host, product string) []byte {
 	return []byte("POST /seckill/" + product + " HTTP/1.1\r\nHost: " + host + "\r\nX-User-Id: u-###########\r\nContent-Length: 0\r\n\r\n")
 }
 
-// measureEdge measures bare, sold-out and accepted in turn.
+// measureEdge measures bare, sold-out, status and accepted in turn.
 func measureEdge(ctx context.Context, s *stack, o options, r *report) error {
 	// The load generator is one process with one core's worth of scheduling, as
 	// wrk -t1 would be: its share of the machine is the same for all.
@@ -45,6 +45,9 @@ func measureEdge(ctx context.Context, s *stack, o options, r *report) error {
 	r.figure("sold-out refusals /s", soldOut.PerSecond(http.StatusGone))
 	r.figure("sold-out p99 ms", ms(soldOut.P99))
 	r.ratio("soldout", soldOut.PerSecond(http.StatusGone)/bare.PerSecond(http.StatusGone))
+	if err := measureStatus(ctx, s, o, r, bare.PerSecond(http.StatusGone)); err != nil {
+		return err
+	}
 	return measureAccepted(ctx, s, o, r, bare.PerSecond(http.StatusGone))
 }
 

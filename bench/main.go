@@ -18,6 +18,7 @@ import (
 const usage = `bench measures ratios on private servers on this machine.
 
   soldout   sold-out refusals ÷ a bare Caddy respond           goal ≥ 0.85
+  status    own orders' states told, a scattered one of many, ÷ the same   goal ≥ 0.7
   accepted  purchases accepted, confirmed and stored ÷ the same   goal ≥ 0.35
   grouped   reservations a second grouped ÷ one per call       goal ≥ 5
   batched   orders stored a second in batches ÷ one a transaction   goal ≥ 15

@@ -25,6 +25,9 @@ type Run struct {
 	// Request is the whole request; every '#' in it becomes a digit of a number
 	// that differs in each request, so that each has a buyer of its own.
 	Request []byte
+	// Fill, if set, writes what the request of a number is into its copy of
+	// Request instead; it must not change the length. It is called by many at once.
+	Fill func(request []byte, number uint64)
 	// Connections is how many requests are in flight.
 	Connections int
 	// Duration is how long to go on.
@@ -137,9 +140,13 @@ func (w *worker) loop(ctx context.Context) error {
 			return nil
 		}
 		number := w.next.Add(1) - 1
-		for _, at := range slices.Backward(digits) {
-			request[at] = '0' + byte(number%10)
-			number /= 10
+		if w.run.Fill != nil {
+			w.run.Fill(request, number)
+		} else {
+			for _, at := range slices.Backward(digits) {
+				request[at] = '0' + byte(number%10)
+				number /= 10
+			}
 		}
 		if _, err := conn.Write(request); err != nil {
 			return fmt.Errorf("writing to %s: %w", w.run.Addr, err)
