@@ -36,16 +36,24 @@ type server struct {
 var servers = []server{
 	{name: "fit", units: 1000},
 	{name: "snapshots only", args: []string{"--appendonly", "no", "--save", "3600 1"}},
-	{name: "evicts", args: []string{"--maxmemory-policy", "allkeys-lru"}, kinds: []Kind{Eviction},
-		says: []string{"maxmemory-policy is allkeys-lru", "CONFIG SET maxmemory-policy noeviction"}},
+	{
+		name: "evicts", args: []string{"--maxmemory-policy", "allkeys-lru"}, kinds: []Kind{Eviction},
+		says: []string{"maxmemory-policy is allkeys-lru", "CONFIG SET maxmemory-policy noeviction"},
+	},
 	{name: "evicts what expires", args: []string{"--maxmemory-policy", "volatile-ttl"}, kinds: []Kind{Eviction}, says: []string{"volatile-ttl"}},
-	{name: "forgets", args: []string{"--appendonly", "no"}, kinds: []Kind{Persistence},
-		says: []string{"appendonly is no", `save is ""`, "CONFIG SET appendonly yes"}},
+	{
+		name: "forgets", args: []string{"--appendonly", "no"}, kinds: []Kind{Persistence},
+		says: []string{"appendonly is no", `save is ""`, "CONFIG SET appendonly yes"},
+	},
 	{name: "room enough", args: []string{"--maxmemory", "64mb"}, units: 100_000},
-	{name: "too small", args: []string{"--maxmemory", "64mb"}, units: 1_000_000, kinds: []Kind{Memory},
-		says: []string{"maxmemory is 64mb", "need up to 235mb", "CONFIG SET maxmemory 29"}},
-	{name: "all at once", args: []string{"--maxmemory-policy", "allkeys-random", "--appendonly", "no", "--maxmemory", "8mb"},
-		kinds: []Kind{Eviction, Persistence, Memory}},
+	{
+		name: "too small", args: []string{"--maxmemory", "64mb"}, units: 1_000_000, kinds: []Kind{Memory},
+		says: []string{"maxmemory is 64mb", "need up to 235mb", "CONFIG SET maxmemory 29"},
+	},
+	{
+		name: "all at once", args: []string{"--maxmemory-policy", "allkeys-random", "--appendonly", "no", "--maxmemory", "8mb"},
+		kinds: []Kind{Eviction, Persistence, Memory},
+	},
 	{name: "CONFIG forbidden, fit", forbid: "-config", units: 1000},
 	{name: "CONFIG forbidden, evicts", forbid: "-config", args: []string{"--maxmemory-policy", "allkeys-lfu"}, kinds: []Kind{Eviction}, says: []string{"allkeys-lfu"}},
 	{name: "CONFIG forbidden, too small", forbid: "-config", args: []string{"--maxmemory", "8mb"}, kinds: []Kind{Memory}},
