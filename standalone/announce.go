@@ -19,7 +19,7 @@ func (w *works) announce(out io.Writer, asJSON bool) error {
 			Units    int64  `json:"units"`
 		}{shop, console, product, w.activity, w.units})
 	}
-	_, err := fmt.Fprintf(out, `A flash sale is on: %d units of product %s, one for each buyer.
+	_, err := fmt.Fprintf(out, `A flash sale is on: %d units of product %s.
 
   shop      %s/
   console   %s/

@@ -82,6 +82,47 @@ func crowd(t *testing.T, rush string, s *sale) {
 	require.Zero(t, c.Audit.Available+c.Audit.Frozen+c.Audit.Outbox+c.Audit.Queued+c.Audit.Drift)
 }
 
+// TestPayingCrowd lets buyers pay, cancel and abandon, and come again for what
+// returns: in the end every unit is paid for. Without -short also on real servers.
+func TestPayingCrowd(t *testing.T) {
+	rush := filepath.Join(t.TempDir(), "rush")
+	out, err := exec.Command("go", "build", "-o", rush, "../bench/rush").CombinedOutput()
+	require.NoError(t, err, string(out))
+	servers := map[string]func(*testing.T) []string{"embedded": func(*testing.T) []string { return nil }}
+	if !testing.Short() {
+		servers["real"] = realServers
+	}
+	for name, args := range servers {
+		t.Run(name, func(t *testing.T) {
+			s := startSale(t, append(args(t), "--units", "60", "--pay-window", "2s")...)
+			cmd := exec.Command(rush, "--url", s.Shop, "--product", s.Product, "--buyers", "300", "--console", s.Console,
+				"--pay", "70", "--cancel", "10", "--abandon", "20", "--json")
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			require.NoError(t, cmd.Run(), stdout.String()+stderr.String())
+			var report struct {
+				Life  struct{ Paid, Late, Cancelled, Abandoned int64 }
+				Check struct {
+					Audit struct {
+						Available, Frozen, Sold, Drift int64
+						Units                          map[string]int64
+					}
+				}
+				OK bool
+			}
+			require.NoError(t, json.Unmarshal(stdout.Bytes(), &report))
+			require.True(t, report.OK)
+			a := report.Check.Audit
+			require.EqualValues(t, 60, a.Sold)
+			require.EqualValues(t, 60, a.Units["paid"])
+			require.EqualValues(t, 60, report.Life.Paid-report.Life.Late)
+			require.Positive(t, a.Units["cancelled"])
+			require.Positive(t, a.Units["expired"])
+			require.Zero(t, a.Available+a.Frozen+a.Drift)
+		})
+	}
+}
+
 // TestSignal runs the command as a process of its own and ends it as a user does.
 func TestSignal(t *testing.T) {
 	for name, signal := range map[string]os.Signal{"Ctrl-C": os.Interrupt, "SIGTERM": syscall.SIGTERM} {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -14,7 +15,7 @@ import (
 
 const help = `A whole flash sale in one process, with nothing installed: edge, backend, shop
 page and console, on an embedded Redis, queue and SQLite. One activity is open:
-product 1001, one unit for each buyer, for 24 hours.
+product 1001, for 24 hours; one unit a buyer and no payment, unless flags say so.
 
 Everybody is who he says he is here (header X-User-Id), so it listens on loopback
 only. The embedded parts are for trying out, not for measuring.
@@ -34,6 +35,9 @@ Examples:
     --rabbitmq amqp://guest:guest@127.0.0.1:5672/ \
     --database mysql://seckill:secret@127.0.0.1:3306/seckill
 
+  # buyers have five seconds to pay, by the API; what they do not pay for sells again
+  standalone --units 1000 --pay-window 5s
+
   # keep the orders from run to run
   standalone --data ./data
 
@@ -52,8 +56,13 @@ type settings struct {
 	database        string // empty: SQLite in data
 	data            string // empty: a temporary folder
 	units           int64
+	limit           int           // units a buyer
+	payWindow       time.Duration // 0: no payment stage
 	json, verbose   bool
 }
+
+// longestPayWindow is the backend's bound.
+const longestPayWindow = 7 * 24 * time.Hour
 
 // parse reads the flags. pflag.ErrHelp means that help was asked for and printed
 // to out.
@@ -69,6 +78,8 @@ func parse(args []string, out io.Writer) (settings, error) {
 	f.StringVar(&s.database, "database", "", "a MySQL or MariaDB, as mysql://user:password@host:3306/name, or sqlite:PATH")
 	f.StringVar(&s.data, "data", "", "keep the SQLite database in this folder (default: a temporary one, removed at the end)")
 	f.Int64Var(&s.units, "units", 100, "the units on sale when the activity is created, 1 to 1000000000")
+	f.IntVar(&s.limit, "limit", 1, "the units one buyer may have, 1 to 999")
+	f.DurationVar(&s.payWindow, "pay-window", 0, "how long a buyer may take to pay, in whole seconds up to 168h; 0: sold at once")
 	f.BoolVar(&s.json, "json", false, "when ready, print one JSON line in place of the text")
 	f.BoolVar(&s.verbose, "verbose", false, "log everything, not only warnings and errors")
 	f.Usage = func() { fmt.Fprint(out, help, f.FlagUsages()) }
@@ -90,6 +101,12 @@ func (s settings) validate(rest []string) error {
 	}
 	if s.units < 1 || s.units > order.MaxUnits {
 		return fmt.Errorf("--units %d is out of range; use 1 to %d", s.units, order.MaxUnits)
+	}
+	if s.limit < 1 || s.limit > order.MaxQuantity {
+		return fmt.Errorf("--limit %d is out of range; use 1 to %d", s.limit, order.MaxQuantity)
+	}
+	if s.payWindow < 0 || s.payWindow > longestPayWindow || s.payWindow%time.Second != 0 {
+		return fmt.Errorf("--pay-window %s is out of range; use whole seconds from 0s to %s", s.payWindow, longestPayWindow)
 	}
 	if s.data != "" && s.database != "" {
 		return fmt.Errorf("--data %s has no use with --database; leave one of them out", s.data)

@@ -182,6 +182,8 @@ func TestUsage(t *testing.T) {
 		"everywhere":      {[]string{"--listen", ":8480"}, `--listen ":8480" is not on loopback`},
 		"another address": {[]string{"--console", "192.0.2.1:80"}, "use 127.0.0.1:80"},
 		"units":           {[]string{"--units", "0"}, "--units 0 is out of range"},
+		"limit":           {[]string{"--limit", "1000"}, "--limit 1000 is out of range"},
+		"pay window":      {[]string{"--pay-window", "1500ms"}, "--pay-window 1.5s is out of range"},
 		"two databases":   {[]string{"--data", "d", "--database", "sqlite:x"}, "leave one of them out"},
 		"an argument":     {[]string{"now"}, `unexpected argument "now"`},
 		"unknown flag":    {[]string{"--bogus"}, "unknown flag: --bogus"},

@@ -61,7 +61,7 @@ func create(ctx context.Context, all *activities.Service, s settings) (activitie
 	// A few seconds back: the sale starts by Redis's clock.
 	start := time.Now().UTC().Add(-10 * time.Second)
 	_, err := all.Create(ctx, activities.Draft{
-		ProductID: product, Title: title, Total: s.units, Limit: 1,
+		ProductID: product, Title: title, Total: s.units, Limit: s.limit, PayWindow: s.payWindow,
 		Start: start.Format(time.RFC3339), End: start.Add(saleTime).Format(time.RFC3339),
 	})
 	if err != nil {
