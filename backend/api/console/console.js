@@ -4,6 +4,7 @@
 // is never asked twice at once.
 const rows = document.getElementById("rows");
 const status = document.getElementById("status");
+const refunds = document.getElementById("refunds");
 const empty = document.getElementById("empty");
 const login = document.getElementById("login");
 let token = sessionStorage.getItem("token") || "";
@@ -44,6 +45,9 @@ function show(activity, audit) {
   }
   const orders = audit && Object.values(audit.orders).reduce((sum, n) => sum + n, 0);
   cell(row, number(orders), "n");
+  for (const state of ["paid", "cancelled", "expired"]) {
+    cell(row, number(audit && (audit.orders[state] || 0)), "n");
+  }
   const moving = audit && !audit.consistent;
   cell(row, moving ? "moving" : number(audit?.drift), "n" + (audit && !moving ? (audit.drift === 0 ? " good" : " bad") : ""));
   cell(row, activity.why);
@@ -63,6 +67,10 @@ async function refresh() {
       const audit = await ask("api/activities/" + encodeURIComponent(activity.product_id) + "/audit").catch(() => undefined);
       return show(activity, audit);
     }));
+    const due = (await ask("api/refunds?limit=1")).total;
+    refunds.hidden = due === 0;
+    refunds.textContent = due.toLocaleString("en") + (due === 1 ? " payment" : " payments") +
+      " came too late or twice: give the money back. seckilld refund list";
     rows.replaceChildren(...shown);
     empty.hidden = list.length > 0;
     status.textContent = "as of " + new Date().toLocaleTimeString();
