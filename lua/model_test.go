@@ -139,6 +139,9 @@ func (m *model) setState(id string, to ActivityState) (int64, bool, error) {
 		return 0, false, ErrNoActivity
 	case m.a.ID != id:
 		return 0, false, ErrOtherActivity
+	case m.a.State == to && to == OnHold:
+		m.epoch++
+		return m.epoch, false, nil
 	case m.a.State == to:
 		return m.epoch, false, nil
 	case m.a.State == Closed:

@@ -118,10 +118,10 @@ func TestSetState(t *testing.T) {
 			{"a-2", OnHold, 0, false, ErrOtherActivity},
 			{"a-1", Open, 1, false, nil},
 			{"a-1", OnHold, 2, true, nil},
-			{"a-1", OnHold, 2, false, nil},
-			{"a-1", Open, 3, true, nil},
-			{"a-1", Closed, 4, true, nil},
-			{"a-1", Closed, 4, false, nil},
+			{"a-1", OnHold, 3, false, nil},
+			{"a-1", Open, 4, true, nil},
+			{"a-1", Closed, 5, true, nil},
+			{"a-1", Closed, 5, false, nil},
 			{"a-1", Open, 0, false, ErrClosed},
 			{"a-1", OnHold, 0, false, ErrClosed},
 		} {
@@ -130,9 +130,46 @@ func TestSetState(t *testing.T) {
 			require.Equal(t, step.epoch, epoch)
 			require.Equal(t, step.changed, changed)
 		}
-		require.EqualValues(t, 4, audit(t, c).Epoch)
+		require.EqualValues(t, 5, audit(t, c).Epoch)
 		_, _, err := SetState(ctx, c, product, "a-1", "shut")
 		require.ErrorContains(t, err, `want "open", "held" or "closed"`)
+	})
+}
+
+// An opening that began before a hold, even one of a held activity, is refused.
+func TestOpenAt(t *testing.T) {
+	onEach(t, func(t *testing.T, c redis.UniversalClient) {
+		ctx := t.Context()
+		load(t, c, sale(10, 1))
+		before, _, err := SetState(ctx, c, product, "a-1", OnHold)
+		require.NoError(t, err)
+		now, changed, err := SetState(ctx, c, product, "a-1", OnHold)
+		require.NoError(t, err)
+		require.False(t, changed)
+		require.Equal(t, before+1, now)
+
+		_, _, err = OpenAt(ctx, c, product, "a-1", before)
+		require.ErrorIs(t, err, ErrOvertaken)
+		require.Equal(t, OnHold, audit(t, c).State)
+		_, _, err = OpenAt(ctx, c, product, "a-2", now)
+		require.ErrorIs(t, err, ErrOtherActivity)
+		epoch, changed, err := OpenAt(ctx, c, product, "a-1", now)
+		require.NoError(t, err)
+		require.True(t, changed)
+		require.Equal(t, now+1, epoch)
+		epoch, changed, err = OpenAt(ctx, c, product, "a-1", before)
+		require.NoError(t, err, "it is open, whoever has done it")
+		require.False(t, changed)
+		require.Equal(t, now+1, epoch)
+
+		// While the stock is proven the epoch is the prover's.
+		proving, _, err := Hold(ctx, c, sale(10, 1), "")
+		require.NoError(t, err)
+		epoch, _, err = SetState(ctx, c, product, "a-1", OnHold)
+		require.NoError(t, err)
+		require.Equal(t, proving, epoch)
+		_, _, err = OpenAt(ctx, c, product, "a-1", proving)
+		require.ErrorIs(t, err, ErrUnproven)
 	})
 }
 

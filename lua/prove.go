@@ -19,7 +19,8 @@ var (
 // Errors of proving a stock, beside those of the connection.
 var (
 	// ErrOvertaken: the activity is not, or no longer, being proven under this
-	// epoch: somebody else has held it since, or Redis has been restarted.
+	// epoch, or no longer at the one it was to be opened from: somebody else has
+	// held it since, or Redis has been restarted.
 	ErrOvertaken = errors.New("somebody else has taken over")
 	// ErrMoved: an order has moved since the counters were read.
 	ErrMoved = errors.New("an order has moved meanwhile")

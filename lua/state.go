@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -26,20 +27,31 @@ var (
 
 // SetState opens, holds or closes an activity and returns its epoch. Every
 // change raises the epoch, and opening notes the run id of the server that the
-// script runs on; the same state again changes nothing.
+// script runs on; the same state again changes nothing but the epoch of a held
+// one, which refuses every OpenAt that began before.
 func SetState(ctx context.Context, c redis.Scripter, product, activityID string, to ActivityState) (epoch int64, changed bool, err error) {
-	epoch, changed, err = setState(ctx, c, product, activityID, to)
+	epoch, changed, err = setState(ctx, c, product, activityID, to, "")
 	if err != nil {
 		return 0, false, fmt.Errorf("setting activity %.80q of product %.80q to %q: %w", activityID, product, to, err)
 	}
 	return epoch, changed, nil
 }
 
-func setState(ctx context.Context, c redis.Scripter, product, activityID string, to ActivityState) (int64, bool, error) {
+// OpenAt opens an activity that stands at this epoch. ErrOvertaken if somebody
+// has held it since the epoch was read; one that is open already stays so.
+func OpenAt(ctx context.Context, c redis.Scripter, product, activityID string, at int64) (epoch int64, changed bool, err error) {
+	epoch, changed, err = setState(ctx, c, product, activityID, Open, strconv.FormatInt(at, 10))
+	if err != nil {
+		return 0, false, fmt.Errorf("opening activity %.80q of product %.80q at epoch %d: %w", activityID, product, at, err)
+	}
+	return epoch, changed, nil
+}
+
+func setState(ctx context.Context, c redis.Scripter, product, activityID string, to ActivityState, at string) (int64, bool, error) {
 	if !to.valid() {
 		return 0, false, fmt.Errorf("want %q, %q or %q", Open, OnHold, Closed)
 	}
-	cmd, err := run(ctx, c, stateScript, product, activityID, string(to))
+	cmd, err := run(ctx, c, stateScript, product, activityID, string(to), at)
 	if err != nil {
 		return 0, false, err
 	}
@@ -60,6 +72,8 @@ func setState(ctx context.Context, c redis.Scripter, product, activityID string,
 		return 0, false, ErrClosed
 	case -4:
 		return 0, false, ErrUnproven
+	case -5:
+		return 0, false, ErrOvertaken
 	case int64(Held):
 		return 0, false, ErrDamaged
 	}

@@ -3,6 +3,8 @@ package activities
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/lua"
@@ -20,25 +22,28 @@ type Follower struct {
 // NewFollower makes a follower.
 func NewFollower(s *Service) *Follower { return &Follower{Service: s} }
 
-// Pass compares all live activities once. Passes are seconds apart.
+// Pass compares all activities that Redis has once. Passes are seconds apart.
 func (f *Follower) Pass(ctx context.Context) error {
 	all, err := f.Store.Activities(ctx)
 	if err != nil {
 		return fmt.Errorf("comparing activities: %w", err)
 	}
-	seen := map[string]bool{}
-	asked := map[string]bool{}
+	rows, products := map[string]store.Activity{}, map[string]bool{}
 	for _, a := range all {
-		// The newest of a product is the one that Redis may have.
-		if asked[a.ProductID] {
-			continue
-		}
-		asked[a.ProductID] = true
-		snapshot, _, err := f.snapshot(ctx, a.ProductID)
+		rows[a.ID], products[a.ProductID] = a, true
+	}
+	seen := map[string]bool{}
+	for _, product := range slices.Sorted(maps.Keys(products)) {
+		snapshot, _, err := f.snapshot(ctx, product)
 		if err != nil {
 			return fmt.Errorf("comparing activities: %w", err)
 		}
-		if snapshot == nil || snapshot.ID != a.ID {
+		if snapshot == nil {
+			continue
+		}
+		// The one that Redis has need not be the newest.
+		a, known := rows[snapshot.ID]
+		if !known || a.ProductID != product {
 			continue
 		}
 		mend := f.mend(a, snapshot.State)

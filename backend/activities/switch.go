@@ -4,91 +4,47 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/lua"
 )
 
-// Preheat loads the stock of product's live activity into Redis, held: it sells
-// after Open. It never touches a sale that is there already, and refuses an
-// activity that has orders, whose stock is not its total any more. It may be
-// repeated. A Redis that is not fit to hold a stock is refused, see AcceptRedisRisk.
-func (s *Service) Preheat(ctx context.Context, product string, options ...Option) (View, error) {
-	a, err := s.live(ctx, product)
-	if err != nil {
-		return View{}, err
-	}
-	if err := s.preheat(ctx, a, options); err != nil {
-		return View{}, fmt.Errorf("preheating product %s: %w", product, err)
-	}
-	if a.State == store.Scheduled {
-		if err := s.Store.SetActivityState(ctx, a.ID, []store.ActivityState{store.Scheduled}, store.Held); err != nil &&
-			!errors.Is(err, store.ErrState) { // somebody else was quicker
-			return View{}, fmt.Errorf("preheated product %s in Redis; preheat again to tell SQL: %w", product, err)
-		}
-	}
-	return s.Show(ctx, product)
-}
-
-func (s *Service) preheat(ctx context.Context, a store.Activity, options []Option) error {
-	snapshot, _, err := s.snapshot(ctx, a.ProductID)
-	if err != nil {
-		return err
-	}
-	if snapshot != nil && snapshot.ID == a.ID {
-		return nil // nothing to do, whatever it has sold since
-	}
-	totals, err := s.Store.Totals(ctx, a.ID)
-	if err != nil {
-		return err
-	}
-	for state, total := range totals {
-		if total.Orders > 0 {
-			return fmt.Errorf("%w: SQL holds %d %s orders of activity %s and Redis has nothing of it; its stock must be rebuilt from SQL, not preheated: a backend (seckilld serve) does so by itself once the activity is held or open, or run seckilld reconcile",
-				ErrRefused, total.Orders, state, a.ID)
-		}
-	}
-	if err := s.fit(ctx, a, a.Total, options); err != nil {
-		return err
-	}
-	preheated, err := lua.Preheat(ctx, s.Redis, lua.Activity{
-		ID:        a.ID,
-		ProductID: a.ProductID,
-		Title:     a.Title,
-		Start:     a.Start,
-		End:       a.End,
-		Total:     a.Total,
-		Limit:     a.Limit,
-		PayWindow: a.PayWindow,
-		State:     lua.OnHold,
-	})
-	if err != nil {
-		return err
-	}
-	if preheated == lua.Refused {
-		return fmt.Errorf("%w: %s", ErrRefused, whyRefused(snapshot))
-	}
-	s.Log.Info("activity preheated, held", "activity", a.ID, "product", a.ProductID, "units", a.Total)
-	return nil
-}
-
-// whyRefused says what stands in the way, from the reading before.
-func whyRefused(there *lua.Snapshot) string {
-	switch {
-	case there == nil:
-		return "Redis has keys of this product and no activity; look at them before you remove them"
-	case there.State != lua.Closed:
-		return fmt.Sprintf("Redis has another activity of this product, %s, which is %s; close it first", there.ID, there.State)
-	}
-	return fmt.Sprintf("activity %s of this product is closed but not settled yet: %d units frozen, %d orders in the outbox; wait, or audit it",
-		there.ID, there.Frozen, there.Outbox)
-}
-
 // Open opens the gate of a preheated activity. SQL learns it first: what a crash
 // leaves half done is held. A Redis that is not fit to hold a stock is refused, see
-// AcceptRedisRisk.
+// AcceptRedisRisk. A Hold at the same moment comes before it or after it: both
+// stores then say the same.
 func (s *Service) Open(ctx context.Context, product string, options ...Option) (View, error) {
+	pause := firstPause
+	for range overtakings {
+		view, err := s.open(ctx, product, options)
+		if !errors.Is(err, lua.ErrOvertaken) {
+			return view, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return View{}, fmt.Errorf("opening product %s: %w", product, errors.Join(err, ctx.Err()))
+		}
+		pause *= 2
+	}
+	return View{}, fmt.Errorf("opening product %s: %w: somebody holds it again and again; open it when they have done", product, ErrRefused)
+}
+
+const (
+	// overtakings bounds how often Open and Hold begin again because of each other.
+	overtakings = 8
+	// firstPause is how long an Open waits before it does; it doubles. A Hold does
+	// not wait, and so has its way.
+	firstPause = 20 * time.Millisecond
+)
+
+// open is lua.ErrOvertaken if the activity was held after its epoch was read; that
+// is before SQL is written, so that either SQL or the epoch tells of every hold.
+func (s *Service) open(ctx context.Context, product string, options []Option) (View, error) {
 	a, err := s.live(ctx, product)
 	if err != nil {
 		return View{}, err
@@ -117,7 +73,9 @@ func (s *Service) Open(ctx context.Context, product string, options ...Option) (
 	if err := s.Store.SetActivityState(ctx, a.ID, from, store.Open); err != nil {
 		return View{}, refusal("opening", product, err)
 	}
-	return s.follow(ctx, "opening", a, lua.Open)
+	return s.follow(ctx, "opening", a, func() (int64, bool, error) {
+		return lua.OpenAt(ctx, s.Redis, product, a.ID, snapshot.Epoch)
+	})
 }
 
 // provenStock refuses to open a sale of which SQL holds more than Redis has given
@@ -150,6 +108,20 @@ func (s *Service) provenStock(ctx context.Context, a store.Activity) error {
 // An activity that Redis has lost, or whose stock is being proven, is held by
 // SQL's word.
 func (s *Service) Hold(ctx context.Context, product string) (View, error) {
+	for range overtakings {
+		view, err := s.hold(ctx, product)
+		there := view.Snapshot
+		if err != nil || view.State == store.Held && (there == nil || there.Damaged || there.State != lua.Open) {
+			return view, err
+		}
+	}
+	return View{}, fmt.Errorf("holding product %s: %w: somebody opens it again and again; hold it when they have done", product, ErrRefused)
+}
+
+// hold tells Redis twice. After the first nothing is sold. The second refuses every
+// Open that read its epoch before SQL was written, and shuts what was opened
+// between the two. What opens later has SQL say so, too.
+func (s *Service) hold(ctx context.Context, product string) (View, error) {
 	a, err := s.live(ctx, product)
 	if err != nil {
 		return View{}, err
@@ -157,15 +129,17 @@ func (s *Service) Hold(ctx context.Context, product string) (View, error) {
 	if a.State == store.Scheduled {
 		return View{}, fmt.Errorf("holding product %s: %w: it is scheduled and sells nothing; preheat it first", product, ErrRefused)
 	}
-	if _, err := s.follow(ctx, "holding", a, lua.OnHold); err != nil && !sellsNothing(err) {
+	shut := func() (int64, bool, error) {
+		return lua.SetState(ctx, s.Redis, product, a.ID, lua.OnHold)
+	}
+	if _, err := s.follow(ctx, "holding", a, shut); err != nil && !sellsNothing(err) {
 		return View{}, err
 	}
 	from := []store.ActivityState{store.Held, store.Open}
 	if err := s.Store.SetActivityState(ctx, a.ID, from, store.Held); err != nil {
 		return View{}, refusal("holding", product, err)
 	}
-	// A stock that was being proven may have been opened between the two.
-	view, err := s.follow(ctx, "holding", a, lua.OnHold)
+	view, err := s.follow(ctx, "holding", a, shut)
 	if err != nil && sellsNothing(err) {
 		return s.Show(ctx, product)
 	}
@@ -185,12 +159,22 @@ func (s *Service) Close(ctx context.Context, product string) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	if _, _, err := lua.SetState(ctx, s.Redis, product, a.ID, lua.Closed); err != nil && !gone(err) {
-		return View{}, fmt.Errorf("closing: %w", err)
+	shut := func() error {
+		if _, _, err := lua.SetState(ctx, s.Redis, product, a.ID, lua.Closed); err != nil && !gone(err) {
+			return fmt.Errorf("closing: %w", err)
+		}
+		return nil
+	}
+	if err := shut(); err != nil {
+		return View{}, err
 	}
 	from := []store.ActivityState{store.Scheduled, store.Held, store.Open, store.Closed}
 	if err := s.Store.SetActivityState(ctx, a.ID, from, store.Closed); err != nil {
 		return View{}, refusal("closing", product, err)
+	}
+	// It may have been preheated between the two.
+	if err := shut(); err != nil {
+		return View{}, err
 	}
 	s.Log.Info("activity closed", "activity", a.ID, "product", product)
 	return s.Show(ctx, product)
@@ -202,8 +186,8 @@ func gone(err error) bool {
 }
 
 // follow makes Redis do what SQL says.
-func (s *Service) follow(ctx context.Context, doing string, a store.Activity, to lua.ActivityState) (View, error) {
-	epoch, changed, err := lua.SetState(ctx, s.Redis, a.ProductID, a.ID, to)
+func (s *Service) follow(ctx context.Context, doing string, a store.Activity, do func() (epoch int64, changed bool, err error)) (View, error) {
+	epoch, changed, err := do()
 	switch {
 	case errors.Is(err, lua.ErrClosed):
 		return View{}, fmt.Errorf("%s product %s: %w: it is closed, which is final; create a new activity", doing, a.ProductID, ErrRefused)
@@ -215,7 +199,7 @@ func (s *Service) follow(ctx context.Context, doing string, a store.Activity, to
 		return View{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	if changed {
-		s.Log.Info("activity switched", "activity", a.ID, "product", a.ProductID, "state", string(to), "epoch", epoch)
+		s.Log.Info("activity switched", "activity", a.ID, "product", a.ProductID, "by", doing, "epoch", epoch)
 	}
 	return s.Show(ctx, a.ProductID)
 }

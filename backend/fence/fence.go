@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -48,11 +49,34 @@ var ErrBusy = errors.New("another backend proves the stock")
 
 const callTimeout = 5 * time.Second
 
-// Fence proves stocks. It is safe for concurrent use, for one activity at a time.
-type Fence struct{ Deps }
+// Fence proves stocks. It is safe for concurrent use.
+type Fence struct {
+	Deps
+	mu sync.Mutex
+	// busy are the products whose stock this process proves.
+	busy map[string]bool
+}
 
 // New makes a fence.
-func New(d Deps) *Fence { return &Fence{d} }
+func New(d Deps) *Fence { return &Fence{Deps: d, busy: map[string]bool{}} }
+
+// enter is false if this process proves the product's stock already. The note in
+// Redis keeps other processes away.
+func (f *Fence) enter(product string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.busy[product] {
+		return false
+	}
+	f.busy[product] = true
+	return true
+}
+
+func (f *Fence) leave(product string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.busy, product)
+}
 
 // Proof is what a Rebuild has done.
 type Proof struct {
@@ -77,6 +101,10 @@ type Proof struct {
 // activity is closed in Redis. After any error it is held or unproven: nothing is
 // sold until a Rebuild succeeds.
 func (f *Fence) Rebuild(ctx context.Context, a store.Activity, why string) (Proof, error) {
+	if !f.enter(a.ProductID) {
+		return Proof{Why: why}, ErrBusy
+	}
+	defer f.leave(a.ProductID)
 	r := &rebuild{Fence: f, activity: a, began: time.Now(), proof: Proof{Why: why}, published: map[string]bool{}}
 	err := r.run(ctx)
 	forget, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -246,7 +274,7 @@ func (r *rebuild) counters(ctx context.Context) (lua.Counters, error) {
 }
 
 // prove ends it. SQL is asked for the operator's word as late as possible, and
-// once more afterwards: a hold that came in between holds.
+// again afterwards: a hold that came in between holds, an opening opens.
 func (r *rebuild) prove(ctx context.Context, was lua.Counters, units lua.Units) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -265,11 +293,29 @@ func (r *rebuild) prove(ctx context.Context, was lua.Counters, units lua.Units) 
 	}
 	r.proof.Units, r.proof.State = units, to
 	killpoint.Here(killpoint.AfterProve)
-	if a, err = r.Store.Activity(ctx, a.ID); err != nil || stateOf(a.State) == to || to == lua.OnHold {
-		return err
+	for range 4 {
+		if a, err = r.Store.Activity(ctx, a.ID); err != nil || stateOf(a.State) == r.proof.State {
+			return err
+		}
+		if err = r.follow(ctx, a); errors.Is(err, lua.ErrOvertaken) {
+			return nil // somebody has held it since, and sees to SQL
+		}
+		if err != nil {
+			return err
+		}
 	}
-	r.proof.State = stateOf(a.State)
-	_, _, err = lua.SetState(ctx, r.Redis, a.ProductID, a.ID, r.proof.State)
+	return nil
+}
+
+// follow brings Redis to the state that SQL has now.
+func (r *rebuild) follow(ctx context.Context, a store.Activity) (err error) {
+	to := stateOf(a.State)
+	if to == lua.Open {
+		r.proof.Epoch, _, err = lua.OpenAt(ctx, r.Redis, a.ProductID, a.ID, r.proof.Epoch)
+	} else {
+		r.proof.Epoch, _, err = lua.SetState(ctx, r.Redis, a.ProductID, a.ID, to)
+	}
+	r.proof.State = to
 	return err
 }
 

@@ -102,20 +102,23 @@ func (s *Store) setActivityState(ctx context.Context, id string, from []Activity
 	if to == Closed {
 		changes["live"] = nil
 	}
-	done := db.Model(&activityRow{}).Where("id = ? AND state IN ?", id, from).Updates(changes)
-	if s.dialect.duplicate(done.Error) {
-		return fmt.Errorf("%w: its product has another live activity; close that first", ErrExists)
+	for {
+		done := db.Model(&activityRow{}).Where("id = ? AND state IN ?", id, from).Updates(changes)
+		if s.dialect.duplicate(done.Error) {
+			return fmt.Errorf("%w: its product has another live activity; close that first", ErrExists)
+		}
+		if done.Error != nil || done.RowsAffected > 0 {
+			return done.Error
+		}
+		a, err := s.oneActivity(ctx, "id", id)
+		switch {
+		case err != nil:
+			return err
+		case a.State == to && slices.Contains(from, to):
+			return nil // MySQL does not count a row that has the value already
+		case !slices.Contains(from, a.State):
+			return fmt.Errorf("%w: it is %s", ErrState, a.State)
+		}
+		// It had the value, and somebody has moved it since.
 	}
-	if done.Error != nil || done.RowsAffected > 0 {
-		return done.Error
-	}
-	a, err := s.oneActivity(ctx, "id", id)
-	if err != nil {
-		return err
-	}
-	// MySQL does not count a row that has the value already.
-	if a.State == to && slices.Contains(from, to) {
-		return nil
-	}
-	return fmt.Errorf("%w: it is %s", ErrState, a.State)
 }
