@@ -38,9 +38,9 @@ type Archived struct {
 // order" is said only by who can know: not while Redis may have forgotten
 // something, and not while the archive cannot be asked.
 func (g *Gate) archived(ctx context.Context, product, user, orderID string) (Fate, error) {
-	s, outcome := g.sale(ctx, product)
+	s, seen := g.sale(ctx, product)
 	switch {
-	case s == nil && outcome != lua.NoProduct:
+	case s == nil && seen.outcome == lua.Held:
 		return Fate{}, fmt.Errorf("%w: the activity cannot be read", ErrUnavailable)
 	case s != nil && (s.closed() || !s.view.Load().Proven()):
 		return Fate{}, fmt.Errorf("%w: the stock is not proven", ErrUnavailable)

@@ -67,6 +67,7 @@ func (g *Gate) hearOnce() (heard bool) {
 
 // changed looks at a product, at all if it is empty.
 func (g *Gate) changed(product string) {
+	g.sales.changed(product)
 	for _, s := range g.sales.all() {
 		if product == "" || s.product == product {
 			s.lookNow()

@@ -101,6 +101,10 @@ func (c *Config) validate() error {
 			return fmt.Errorf("%s %v: must be %v to %v", d.name, d.v, d.min, d.max)
 		}
 	}
+	if c.ReserveTimeout > c.ResolveWithin/4 {
+		// Or a call of unknown outcome would be given up before its buyer is told.
+		return fmt.Errorf("reserve_timeout %v: must be at most a quarter of resolve_within, which is %v", c.ReserveTimeout, c.ResolveWithin)
+	}
 	if c.OrdersPerMessage < 1 || c.OrdersPerMessage > order.MaxPerMessage {
 		return fmt.Errorf("orders_per_message %d: must be 1 to %d", c.OrdersPerMessage, order.MaxPerMessage)
 	}

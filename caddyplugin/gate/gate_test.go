@@ -145,11 +145,61 @@ func TestUnknownProductsAreRememberedBriefly(t *testing.T) {
 func TestMadeUpProductsDoNotGrowMemory(t *testing.T) {
 	eachRedis(t, func(t *testing.T, url string) {
 		b := setup(t, url)
-		for i := range unknownMax + 100 {
+		for i := range sightsMax + 100 {
 			b.Reserve(t.Context(), Click{ProductID: "p" + strconv.Itoa(i), UserID: "a", Quantity: 1})
 		}
-		require.LessOrEqual(t, len(b.sales.unknown), unknownMax)
+		require.LessOrEqual(t, len(b.sales.sights), sightsMax)
 		require.Empty(t, b.sales.all())
+	})
+}
+
+// A night has many sales: those that are over leave nothing behind, and the next
+// one of the same product sells as soon as it is open.
+func TestSalesThatAreOverCostNothing(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		a := b.preheat(t, 10)
+		require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
+		id := b.published(t, 1)
+		for orderID := range id {
+			_, err := lua.Settle(t.Context(), b.redis, product, lua.MarkSettled, []lua.Move{{UserID: "a", OrderID: orderID}})
+			require.NoError(t, err)
+		}
+		_, _, err := lua.SetState(t.Context(), b.redis, product, a.ID, lua.Closed)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return len(b.sales.all()) == 0 }, 10*time.Second, 5*time.Millisecond)
+		edges, err := lua.Presence(t.Context(), b.redis, product)
+		require.NoError(t, err)
+		require.Empty(t, edges)
+		require.Equal(t, lua.Ended, b.click(t, "b").Outcome)
+		require.Empty(t, b.sales.all())
+		view, outcome := b.View(t.Context(), product)
+		require.Equal(t, lua.Reserved, outcome)
+		require.Equal(t, lua.Closed, view.State)
+
+		b.preheat(t, 10, func(a *lua.Activity) { a.ID = "next" })
+		require.Eventually(t, func() bool { return b.click(t, "a").Outcome == lua.Reserved }, 5*time.Second, time.Millisecond,
+			"the buyer of the last sale may buy in the next")
+	})
+}
+
+// A crowd that asks for made-up products does not keep a real one out.
+func TestMadeUpProductsDoNotHideARealOne(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		b.preheat(t, 1)
+		outcomes := make([]lua.Outcome, 500)
+		var wg sync.WaitGroup
+		for i := range outcomes {
+			wg.Go(func() {
+				outcomes[i] = b.Reserve(t.Context(), Click{ProductID: "p" + strconv.Itoa(i), UserID: "a", Quantity: 1}).Outcome
+			})
+		}
+		require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
+		wg.Wait()
+		for _, o := range outcomes {
+			require.Equal(t, lua.NoProduct, o)
+		}
 	})
 }
 
@@ -243,6 +293,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{func(c *Config) { c.ReserveTimeout = time.Minute }, "reserve_timeout 1m0s: must be 10ms to 10s"},
 		{func(c *Config) { c.ResolveWithin = time.Second }, "resolve_within 1s"},
 		{func(c *Config) { c.Linger = time.Minute }, "linger 1m0s"},
+		{func(c *Config) { c.ReserveTimeout = 8 * time.Second }, "reserve_timeout 8s: must be at most a quarter of resolve_within, which is 30s"},
 		{func(c *Config) { c.OrdersPerMessage = 257 }, "orders_per_message 257: must be 1 to 256"},
 		{func(c *Config) { c.Waiting = -1 }, "waiting -1"},
 		{func(c *Config) { c.Buffer = -1 }, "buffer -1"},

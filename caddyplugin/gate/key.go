@@ -24,9 +24,10 @@ func (g *Gate) repeatOfLate(c Click, key string) (Decision, bool) {
 
 // repeatOfKnown answers a click that is refused from memory, by its buyer's
 // record; false if there is no order of this key, and the refusal stands.
-func (g *Gate) repeatOfKnown(s *sale, c Click, key string) (Decision, bool) {
-	if s.closed() {
-		return Decision{}, false // the refusal says: come again
+func (g *Gate) repeatOfKnown(s *sale, c Click, key string, refusal lua.Outcome) (Decision, bool) {
+	away := refusal == lua.Held && (s == nil || s.closed()) // the refusal says: come again
+	if key == "" || away || refusal == lua.BadArguments || refusal == lua.NoProduct {
+		return Decision{}, false
 	}
 	text, err := g.records.read(c.ProductID, c.UserID)
 	if err != nil {

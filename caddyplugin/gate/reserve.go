@@ -14,12 +14,12 @@ import (
 // looked at while a product is seen for the first time: a click that has gone to
 // Redis is not taken back because its client hung up.
 func (g *Gate) Reserve(ctx context.Context, c Click) Decision {
-	s, outcome := g.sale(ctx, c.ProductID)
-	if s == nil {
-		g.stats.local.Add(1)
-		return g.refuse(outcome, "", retryHeld(outcome))
-	}
+	s, seen := g.sale(ctx, c.ProductID)
 	now := g.deps.Now()
+	refusal, retry := seen.outcome, retryHeld(seen.outcome)
+	if s != nil {
+		refusal, retry = s.refusal(now, c.Quantity)
+	}
 	key := ""
 	if c.Key != "" {
 		key = lua.HashKey(c.ProductID, c.UserID, c.Key)
@@ -27,14 +27,12 @@ func (g *Gate) Reserve(ctx context.Context, c Click) Decision {
 			return d
 		}
 	}
-	if outcome, retry := s.refusal(now, c.Quantity); outcome != lua.Reserved {
-		if key != "" && outcome != lua.BadArguments {
-			if d, ok := g.repeatOfKnown(s, c, key); ok {
-				return d
-			}
+	if refusal != lua.Reserved {
+		if d, ok := g.repeatOfKnown(s, c, key, refusal); ok {
+			return d
 		}
 		g.stats.local.Add(1)
-		return g.refuse(outcome, "", retry)
+		return g.refuse(refusal, "", retry)
 	}
 	id, err := order.NewID(now, g.deps.Random)
 	if err != nil {
@@ -85,11 +83,16 @@ func retryHeld(o lua.Outcome) time.Duration {
 // lua.Reserved with a view, NoProduct without an activity, Held when Redis could
 // not be asked.
 func (g *Gate) View(ctx context.Context, product string) (View, lua.Outcome) {
-	s, outcome := g.sale(ctx, product)
-	if s == nil {
-		return View{}, outcome
+	s, seen := g.sale(ctx, product)
+	switch now := g.deps.Now(); {
+	case s != nil:
+		return s.current(now), lua.Reserved
+	case seen.view != nil:
+		view := View{Snapshot: seen.view.Snapshot, Fresh: true}
+		view.Now = seen.view.serverNow(now)
+		return view, lua.Reserved
 	}
-	return s.current(g.deps.Now()), lua.Reserved
+	return View{}, seen.outcome
 }
 
 // Views returns the activities this edge has sold or looked at since it started.

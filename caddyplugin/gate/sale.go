@@ -79,8 +79,8 @@ func (s *sale) sellOut(at time.Time) {
 	s.soldOut.Store(true)
 }
 
-// watch renews the view until the gate closes, or an activity that is over is
-// gone.
+// watch renews the view until the gate closes, or the activity is over and
+// nothing of it is carried any more. What is asked of it then is a sight.
 func (s *sale) watch() {
 	timer := time.NewTimer(0) // the first look tells the backend that this edge is there
 	defer timer.Stop()
@@ -98,9 +98,10 @@ func (s *sale) watch() {
 		s.look()
 		looked = s.gate.deps.Now()
 		v := s.view.Load()
-		if s.gone.Load() && v.over(s.gate.deps.Now()) {
+		if s.ended(v) {
 			s.gate.sales.forget(s.product)
 			s.group.drain(s.gate.ctx)
+			s.leave(s.gate.ctx)
 			return
 		}
 		next := lookEvery
@@ -109,6 +110,12 @@ func (s *sale) watch() {
 		}
 		timer.Reset(jitter(next))
 	}
+}
+
+// ended says that the sale can be forgotten. A view that cannot be read says
+// nothing of the end.
+func (s *sale) ended(v *localView) bool {
+	return (s.gone.Load() || !v.Damaged) && v.over(s.gate.deps.Now()) && s.carried.Load() == 0
 }
 
 // look asks Redis once and tells what this edge carries.

@@ -9,80 +9,87 @@ import (
 )
 
 const (
-	// lookups bounds the first looks at products that run at once: made-up ids
-	// must not become a load on Redis.
-	lookups = 8
-	// unknownFor is how long "no such product" is believed without asking again,
-	// unknownMax how many such ids are remembered.
-	unknownFor = time.Second
-	unknownMax = 4096
+	// lookups bounds the first looks at products that are on their way to Redis,
+	// looksWaiting those that wait for their turn: made-up ids must not become a
+	// load on Redis.
+	lookups      = 8
+	looksWaiting = 1024
+	// sightFor is how long "no such product" and "over" are believed without
+	// asking again; sightsMax is how many such products are remembered.
+	sightFor  = time.Second
+	sightsMax = 4096
 )
 
 // salesBook finds the sale of a product, and looks at Redis once for a product
-// seen for the first time.
+// seen for the first time. Only what can sell has a sale, with its workers; what
+// is over or unknown is a sight, and costs a look a second if somebody asks.
 type salesBook struct {
 	mu      sync.RWMutex
 	sales   map[string]*sale
 	looking map[string]*look
-	unknown map[string]time.Time // product → when it was found missing
+	sights  map[string]sight
 	closed  bool
 	slots   chan struct{}
 }
 
+// sight is a product that sells nothing: NoProduct, or Ended with its view, or
+// Held when it could not be looked at.
+type sight struct {
+	outcome lua.Outcome
+	view    *localView
+	until   time.Time
+}
+
 // look is a first look that several clicks wait for.
 type look struct {
-	done    chan struct{}
-	sale    *sale
-	outcome lua.Outcome
+	done  chan struct{}
+	sale  *sale
+	sight sight
 }
 
 func (b *salesBook) init() {
 	b.sales = make(map[string]*sale)
 	b.looking = make(map[string]*look)
-	b.unknown = make(map[string]time.Time)
+	b.sights = make(map[string]sight)
 	b.slots = make(chan struct{}, lookups)
 }
 
-// sale returns the product's sale, or why there is none: NoProduct, or Held when
-// Redis could not be asked in time.
-func (g *Gate) sale(ctx context.Context, product string) (*sale, lua.Outcome) {
+// sale returns the product's sale, or what was seen instead.
+func (g *Gate) sale(ctx context.Context, product string) (*sale, sight) {
 	b := &g.sales
 	b.mu.RLock()
 	s := b.sales[product]
 	b.mu.RUnlock()
 	if s != nil {
-		return s, lua.Reserved
+		return s, sight{}
 	}
 	return g.firstLook(ctx, product)
 }
 
-func (g *Gate) firstLook(ctx context.Context, product string) (*sale, lua.Outcome) {
+func (g *Gate) firstLook(ctx context.Context, product string) (*sale, sight) {
 	b := &g.sales
-	now := g.deps.Now()
 	b.mu.Lock()
 	if s := b.sales[product]; s != nil {
 		b.mu.Unlock()
-		return s, lua.Reserved
+		return s, sight{}
 	}
-	if since, ok := b.unknown[product]; ok && now.Sub(since) < unknownFor {
+	if seen, ok := b.sights[product]; ok && g.deps.Now().Before(seen.until) {
 		b.mu.Unlock()
-		return nil, lua.NoProduct
-	}
-	if b.closed {
-		b.mu.Unlock()
-		return nil, lua.Held
+		return nil, seen
 	}
 	l := b.looking[product]
 	if l == nil {
-		select {
-		case b.slots <- struct{}{}:
-		default:
+		if b.closed || len(b.looking) >= looksWaiting {
 			b.mu.Unlock()
-			return nil, lua.Held
+			return nil, sight{outcome: lua.Held}
 		}
 		l = &look{done: make(chan struct{})}
 		b.looking[product] = l
-		g.start(func() { g.look(product, l); <-b.slots })
+		g.start(func() {
+			b.slots <- struct{}{} // freed by looks, each bounded by callTimeout
+			g.look(product, l)
+			<-b.slots
+		})
 	}
 	b.mu.Unlock()
 
@@ -90,19 +97,20 @@ func (g *Gate) firstLook(ctx context.Context, product string) (*sale, lua.Outcom
 	defer timeout.Stop()
 	select {
 	case <-l.done:
-		return l.sale, l.outcome
+		return l.sale, l.sight
 	case <-timeout.C:
 	case <-ctx.Done():
 	}
-	return nil, lua.Held
+	return nil, sight{outcome: lua.Held}
 }
 
-// look asks Redis for the product and opens its sale.
+// look asks Redis for the product and opens its sale if it has one.
 func (g *Gate) look(product string, l *look) {
 	ctx, cancel := context.WithTimeout(g.ctx, callTimeout)
 	snapshot, found, err := lua.Audit(ctx, g.deps.Redis, product)
 	cancel()
 	now := g.deps.Now()
+	view := &localView{Snapshot: snapshot, seen: now}
 
 	b := &g.sales
 	b.mu.Lock()
@@ -110,25 +118,42 @@ func (g *Gate) look(product string, l *look) {
 	delete(b.looking, product)
 	switch {
 	case err != nil:
-		l.outcome = lua.Held
+		l.sight = sight{outcome: lua.Held}
 		g.deps.Log.Warn("cannot look at an activity", "product", product, "error", err)
 	case !found:
-		l.outcome = lua.NoProduct
-		if len(b.unknown) >= unknownMax {
-			clear(b.unknown)
-		}
-		b.unknown[product] = now
+		l.sight = b.rememberLocked(product, sight{outcome: lua.NoProduct, until: now.Add(sightFor)})
+	case !snapshot.Damaged && view.over(now):
+		l.sight = b.rememberLocked(product, sight{outcome: lua.Ended, view: view, until: now.Add(sightFor)})
 	case b.closed || len(b.sales) >= maxSales:
-		l.outcome = lua.Held
+		l.sight = sight{outcome: lua.Held}
 	default:
 		l.sale = newSale(g, product, snapshot, now)
 		b.sales[product] = l.sale
-		delete(b.unknown, product)
+		delete(b.sights, product)
 	}
 	close(l.done)
 }
 
-// forget drops a sale whose activity Redis no longer has.
+func (b *salesBook) rememberLocked(product string, s sight) sight {
+	if len(b.sights) >= sightsMax {
+		clear(b.sights)
+	}
+	b.sights[product] = s
+	return s
+}
+
+// changed makes the next click look again at a product that had nothing to sell;
+// at all of them if product is empty.
+func (b *salesBook) changed(product string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if product == "" {
+		clear(b.sights)
+	}
+	delete(b.sights, product)
+}
+
+// forget drops a sale that is over.
 func (b *salesBook) forget(product string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
