@@ -228,16 +228,25 @@ func TestHoldAndReopenChangeTheEpoch(t *testing.T) {
 	})
 }
 
-func TestReopenedBetweenTwoLooksNobodyIsRefused(t *testing.T) {
+func TestAnEdgeThatMissedAReopeningRefusesNobody(t *testing.T) {
 	eachRedis(t, func(t *testing.T, url string) {
 		b := setup(t, url)
-		a := b.preheat(t, 10)
+		a := b.preheat(t, 1000)
 		require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
+		var epoch int64
 		for _, state := range []lua.ActivityState{lua.OnHold, lua.Open} {
-			_, _, err := lua.SetState(t.Context(), b.redis, product, a.ID, state)
+			var err error
+			epoch, _, err = lua.SetState(t.Context(), b.redis, product, a.ID, state)
 			require.NoError(t, err)
 		}
-		require.Equal(t, lua.Reserved, b.click(t, "b").Outcome)
+		s := b.sales.all()[0]
+		require.Eventually(t, func() bool { return s.view.Load().Epoch == epoch }, 10*time.Second, time.Millisecond)
+		stale := *s.view.Load()
+		stale.Epoch -= 2 // as if the edge had not heard of it
+		for i := range 100 {
+			s.view.Store(&stale)
+			require.Equal(t, lua.Reserved, b.click(t, "b"+strconv.Itoa(i)).Outcome)
+		}
 	})
 }
 
