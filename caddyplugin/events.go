@@ -79,7 +79,6 @@ func (h *Handler) followOrder(w http.ResponseWriter, r *http.Request, product, u
 	if e.send(fate) && !fate.Final {
 		h.push(&e, r, fates)
 	}
-	e.close()
 }
 
 // push sends what comes until the last of it, the end of the client or of this
@@ -111,7 +110,13 @@ type events struct {
 	to *http.ResponseController
 }
 
+// open begins the stream, which no time-out of the server is meant for: one for
+// reading the request would end its context, one for writing the answer the
+// stream. Where Caddy's idle timers are on it holds on to both, and the client
+// opens a new stream.
 func (e *events) open() {
+	_ = e.to.SetReadDeadline(time.Time{})
+	_ = e.to.SetWriteDeadline(time.Time{})
 	h := e.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store, no-transform")
@@ -138,11 +143,12 @@ func (e *events) write(b []byte) bool {
 	if _, err := e.w.Write(b); err != nil {
 		return false
 	}
-	return e.to.Flush() == nil
+	if e.to.Flush() != nil {
+		return false
+	}
+	_ = e.to.SetWriteDeadline(time.Time{}) // HTTP/2 would end the stream at it, written to or not
+	return true
 }
-
-// close lets the connection serve further requests at any pace.
-func (e *events) close() { _ = e.to.SetWriteDeadline(time.Time{}) }
 
 // Interface guard
 var _ caddy.CleanerUpper = (*Handler)(nil)

@@ -89,6 +89,8 @@ func (e edge) narrow(config []byte) ([]byte, error) {
 			return nil, fmt.Errorf("its server is %T", s)
 		}
 		server["listen"] = []string{e.listen}
+		routes, _ := server["routes"].([]any)
+		server["routes"] = append([]any{buyerByCookie}, routes...)
 	}
 	// It has no certificates to keep, and cleaning up among them takes a lock that
 	// outlives Caddy by seconds.
@@ -96,6 +98,20 @@ func (e edge) narrow(config []byte) ([]byte, error) {
 	c["storage"] = map[string]any{"module": "file_system", "root": filepath.Join(e.folder, "caddy")}
 	c["logging"] = e.logging()
 	return json.Marshal(c)
+}
+
+// buyerByCookie lets the shop's page say who buys where it cannot set a header: in
+// an EventSource. It is as little proof as the header, and as good for a
+// demonstration.
+var buyerByCookie = map[string]any{
+	"match": []any{map[string]any{
+		"header": map[string]any{"Cookie": []string{"*seckill_buyer=*"}},
+		"not":    []any{map[string]any{"header": map[string]any{"X-User-Id": []string{"*"}}}},
+	}},
+	"handle": []any{map[string]any{
+		"handler": "headers",
+		"request": map[string]any{"set": map[string]any{"X-User-Id": []string{"{http.request.cookie.seckill_buyer}"}}},
+	}},
 }
 
 // logging quiets Caddy where a demonstration differs from production on purpose:

@@ -30,3 +30,10 @@ export const buy = (product, quantity) =>
 
 export const order = (product, orderId) =>
   call("GET", `${base(product)}/orders/${encodeURIComponent(orderId)}`);
+
+// events is the order's state as it changes. An EventSource carries no headers, so
+// the buyer goes along in a cookie, which only this demonstration's edge believes.
+export function events(product, orderId) {
+  document.cookie = `seckill_buyer=${encodeURIComponent(buyer.id())}; path=/seckill; SameSite=Strict`;
+  return new EventSource(`${base(product)}/orders/${encodeURIComponent(orderId)}/events`);
+}

@@ -6,38 +6,80 @@ import * as clock from "./clock.js";
 import { fates, late, reasons } from "./words.js";
 import { $, say } from "./page.js";
 
+const silence = 5000; // milliseconds in which a stream must have said something
+
 let turn = 0; // rises with each order followed; an older one stops showing
+let hangUp = () => {}; // ends the stream that is open
+
+function next() {
+  hangUp();
+  return ++turn;
+}
 
 // forget shows no order.
 export function forget() {
-  turn++;
+  next();
   steps(["", "", ""]);
   $("order").dataset.status = "none";
   $("orderfacts").hidden = true;
   $("ordernone").hidden = false;
 }
 
-// follow asks for an order's fate until it is final and shows it as it goes.
-// fresh is the answer that promised it, if that has just come; note is said in
-// place of the order's state.
+// follow shows an order as it goes, until its state is final: as the edge tells it,
+// and by asking where it cannot tell. fresh is the answer that promised it, if that
+// has just come; note is said in place of the order's state.
 export async function follow(product, orderId, { fresh, note } = {}) {
-  const mine = ++turn;
+  const mine = next();
   buyer.remember(product, orderId);
   if (fresh) show(fresh, note);
+  const overdue = setTimeout(() => mine === turn && say(late), Math.max(0, Date.parse(fresh?.resolve_by) - clock.now()) || 2 ** 31 - 1);
+  const tell = (order) => {
+    if (order.status !== "queued") clearTimeout(overdue);
+    show(order, note);
+  };
+  if (!(await listen(product, orderId, tell)) && mine === turn) await poll(product, orderId, mine, tell);
+  clearTimeout(overdue);
+}
+
+// listen shows what the edge pushes. It is over with true when the state is final
+// or another order is followed, with false when there is no stream to be had.
+function listen(product, orderId, tell) {
+  if (!window.EventSource) return Promise.resolve(false);
+  return new Promise((resolve) => {
+    const source = api.events(product, orderId);
+    const end = (done) => {
+      clearTimeout(quiet);
+      source.close();
+      hangUp = () => {};
+      resolve(done);
+    };
+    const quiet = setTimeout(() => end(false), silence);
+    hangUp = () => end(true);
+    source.addEventListener("status", (event) => {
+      clearTimeout(quiet);
+      const order = JSON.parse(event.data);
+      tell(order);
+      if (order.final) end(true);
+    });
+    // A stream that breaks is opened again by the browser; a refused one is not.
+    source.onerror = () => { if (source.readyState === EventSource.CLOSED) end(false); };
+  });
+}
+
+async function poll(product, orderId, mine, tell) {
   for (;;) {
     let wait = 1;
     try {
       const answer = await api.order(product, orderId);
       if (mine !== turn) return;
       if (answer.httpStatus === 200) {
-        show(answer, note);
-        if (answer.status !== "queued") return;
+        tell(answer);
+        if (answer.final) return;
       } else if (answer.httpStatus === 404) {
-        show({ status: "unknown", order_id: orderId }, note);
+        tell({ status: "unknown", order_id: orderId });
         return;
       }
       wait = answer.retryAfter || 1;
-      if (clock.now() > Date.parse(fresh?.resolve_by)) say(late);
     } catch {
       // No answer says nothing about the order: ask again.
     }
@@ -47,7 +89,8 @@ export async function follow(product, orderId, { fresh, note } = {}) {
 }
 
 function show(order, note) {
-  const fate = fates[order.status] || { text: order.status, steps: ["done", "", ""], tone: "" };
+  const unpaid = order.status === "created" && order.final === false;
+  const fate = fates[unpaid ? "unpaid" : order.status] || { text: order.status, steps: ["done", "", ""], tone: "" };
   steps(fate.steps);
   $("orderid").textContent = order.order_id;
   $("orderstatus").textContent = order.status;

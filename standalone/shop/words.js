@@ -42,6 +42,7 @@ export function refusal(answer) {
 // An order's state: words for the buyer, and how the three steps look.
 export const fates = {
   queued: { text: "Queued: your units are reserved, the order is being written.", steps: ["done", "now", ""], tone: "" },
+  unpaid: { text: "Created: your order is stored and waits for your payment.", steps: ["done", "done", "now"], tone: "good" },
   created: { text: "Created: your order is stored.", steps: ["done", "done", "done"], tone: "good" },
   paid: { text: "Paid. Thank you.", steps: ["done", "done", "done"], tone: "good" },
   cancelled: { text: "Cancelled. Your units are back on sale.", steps: ["done", "done", "failed"], tone: "bad" },
@@ -57,6 +58,11 @@ export const reasons = {
   duplicate: "Rejected: you have an order for this already.",
   unknown_activity: "Rejected: this sale does not exist any more.",
   invalid: "Rejected: the quantity is not allowed.",
+  dead_letter: "Rejected: the shop could not store your order. You are not charged and may try again.",
+  held: "Rejected: the sale was shut at that moment. You are not charged and may try again.",
+  too_few: "Rejected: fewer units were left than you asked for. You are not charged.",
+  ended: "Rejected: the sale was over. You are not charged.",
+  already_bought: "Rejected: you have bought your share already.",
   lost: "Rejected: the order was lost in a failure. You are not charged and may try again.",
 };
 
