@@ -42,10 +42,10 @@ func (m *model) reserve(epoch int64, r Request, at time.Time) Result {
 	switch {
 	case !m.found:
 		return Result{Outcome: NoProduct}
-	case m.a.State == OnHold || epoch != m.epoch:
-		return Result{Outcome: Held}
 	case m.a.State == Closed:
 		return Result{Outcome: Ended}
+	case m.a.State == OnHold || epoch != m.epoch:
+		return Result{Outcome: Held}
 	case at.Before(m.a.Start):
 		return Result{Outcome: NotStarted}
 	case !at.Before(m.a.End):

@@ -28,8 +28,9 @@ var (
 //	Reserved       the same with an order of this key and quantity: a Repeat
 //	KeyReused      an order of this key has another quantity
 //	NoProduct      no activity
-//	Held           counters, record or activity damaged; or on hold; or another epoch
+//	Held           counters, record or activity damaged
 //	Ended          closed
+//	Held           on hold, or another epoch
 //	NotStarted     before the start
 //	Ended          at the end or after
 //	Held           the server is not the one the activity was opened on: its stock is not proven

@@ -41,10 +41,10 @@ else
     or (frozen + sold > 0 and redis.call('EXISTS', KEYS[5]) == 0) -- nobody would be known to have bought
     or (state ~= 'open' and state ~= 'held' and state ~= 'closed') then
     shut = -8
-  elseif state == 'held' or epoch ~= ARGV[1] then
-    shut = -8
   elseif state == 'closed' then
     shut = -3
+  elseif state == 'held' or epoch ~= ARGV[1] then
+    shut = -8
   elseif now < opens then
     shut = -2
   elseif now >= ends then
