@@ -78,8 +78,8 @@ func Refusal(m store.Moved, to order.State) string {
 	return ""
 }
 
-// stateProblem is a refusal that names the state that has won.
-type stateProblem struct {
+// stateError is a refusal that names the state that has won.
+type stateError struct {
 	huma.ErrorModel
 	State string `json:"state" doc:"Where the order stands."`
 }
@@ -89,7 +89,7 @@ func refused(m store.Moved, to order.State) error {
 	if words == "" {
 		return nil
 	}
-	return &stateProblem{
+	return &stateError{
 		ErrorModel: huma.ErrorModel{Title: http.StatusText(http.StatusConflict), Status: http.StatusConflict, Detail: words},
 		State:      string(m.Order.State),
 	}

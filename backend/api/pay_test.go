@@ -48,7 +48,7 @@ func TestPaymentsThroughTheAPI(t *testing.T) {
 		require.Equal(t, repeat, paid.Repeat)
 		require.Equal(t, "paid", paid.Order.State)
 	}
-	var problem stateProblem
+	var problem stateError
 	s.post(t, "/api/orders/"+id+"/cancel", "", http.StatusConflict, &problem)
 	require.Equal(t, "paid", problem.State)
 	require.Contains(t, problem.Detail, "it is paid, for good")
@@ -110,7 +110,7 @@ func TestRefusedPayments(t *testing.T) {
 
 	s = newSite(t, "")
 	id := s.order(t, 0)
-	var problem stateProblem
+	var problem stateError
 	for _, path := range []string{"/paid", "/cancel"} {
 		s.post(t, "/api/orders/"+id+path, map[string]string{"/paid": `{"payment_id":"p"}`}[path], http.StatusConflict, &problem)
 		require.Equal(t, "created", problem.State)

@@ -7,7 +7,6 @@ package pay
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -35,9 +34,6 @@ type Service struct{ Deps }
 
 // New makes a service.
 func New(d Deps) *Service { return &Service{d} }
-
-// ErrInvalid: an argument that no order or payment can have.
-var ErrInvalid = errors.New("invalid")
 
 // Paid notes a payment; see store.Pay for what becomes of it. It returns when SQL
 // has it.

@@ -289,7 +289,7 @@ func TestEveryRaceHasOneWinner(t *testing.T) {
 		require.EqualValues(t, n, requireExact(t, s, a.ID)+a.Total-count[order.Paid]-totals[order.Created].Units)
 		due, err := s.RefundsDue(t.Context())
 		require.NoError(t, err)
-		require.EqualValues(t, n-count[order.Paid], due)
+		require.Equal(t, n-count[order.Paid], due)
 	})
 }
 
@@ -331,7 +331,7 @@ func raceThem(t *testing.T, address string, a Activity, orders []order.Order) ma
 		expirer := open(t, address)
 		racers.Go(func() error {
 			<-start
-			for done := 0; done < 40; done++ {
+			for range 40 {
 				expired, err := expirer.Expire(ctx, epoch.Add(window), 10)
 				if err != nil {
 					return err

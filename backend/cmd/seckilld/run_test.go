@@ -138,7 +138,8 @@ func TestBadInput(t *testing.T) {
 func TestHelpHasExamples(t *testing.T) {
 	s := newShell(t)
 	for _, command := range []string{"", "serve", "migrate", "activity", "activity create", "activity list", "activity show", "activity preheat",
-		"activity open", "activity hold", "activity close", "activity audit"} {
+		"activity open", "activity hold", "activity close", "activity audit", "order", "order show", "order pay", "order cancel",
+		"refund", "refund list", "refund done"} {
 		require.Contains(t, s.must(append(strings.Fields(command), "--help")...), "Examples:", command)
 	}
 }

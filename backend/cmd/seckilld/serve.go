@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seckill-edge/seckill/backend"
+	"github.com/seckill-edge/seckill/backend/consume"
 )
 
 // stopWithin bounds a clean stop; what it leaves undone the next backend does.
@@ -19,6 +20,7 @@ const stopWithin = 20 * time.Second
 func newServe(a *app) *cobra.Command {
 	var listen string
 	var migrate bool
+	var resolve time.Duration
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Store orders, relay what was left behind, and serve API and console",
@@ -33,24 +35,28 @@ machine only. SIGINT or SIGTERM ends it cleanly, a second one at once.`,
   SECKILL_DATABASE_URL=mysql://seckill:secret@db:3306/seckill SECKILL_API_TOKEN_FILE=/run/secrets/token seckilld serve --listen 0.0.0.0:9680`,
 		Args: usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.serve(c.Context(), listen, migrate)
+			if resolve <= 0 {
+				return fmt.Errorf("%w: --resolve-within %s: must be a positive duration, as 30s", errUsage, resolve)
+			}
+			return a.serve(c.Context(), backend.Config{Listen: listen, Migrate: migrate, Consume: consume.Config{ResolveWithin: resolve}})
 		},
 	}
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:9680", "`host:port` of API and console; port 0 lets the system choose")
 	c.Flags().BoolVar(&migrate, "migrate", false, "bring the database schema up to date first")
+	c.Flags().DurationVar(&resolve, "resolve-within", 30*time.Second, "what the edges promise (their resolve_within); orders stored later are counted")
 	return c
 }
 
-func (a *app) serve(ctx context.Context, listen string, migrate bool) (err error) {
+// serve runs a backend until ctx ends. The token is the environment's.
+func (a *app) serve(ctx context.Context, config backend.Config) (err error) {
 	log, err := a.log(slog.LevelInfo)
 	if err != nil {
 		return err
 	}
-	token, err := a.secret("SECKILL_API_TOKEN")
-	if err != nil {
+	if config.Token, err = a.secret("SECKILL_API_TOKEN"); err != nil {
 		return err
 	}
-	if err := backend.CheckListen(listen, token); err != nil {
+	if err := backend.CheckListen(config.Listen, config.Token); err != nil {
 		return fmt.Errorf("%w: --listen: %w", errUsage, err)
 	}
 	s, err := a.openServers(ctx, log, "seckilld")
@@ -58,7 +64,7 @@ func (a *app) serve(ctx context.Context, listen string, migrate bool) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	b, err := backend.New(backend.Config{Listen: listen, Token: token, Migrate: migrate}, backend.Deps{
+	b, err := backend.New(config, backend.Deps{
 		Redis: s.redis, Broker: s.broker, Store: s.store, Now: time.Now, Random: rand.Reader, Log: log,
 	})
 	if err != nil {
