@@ -241,7 +241,9 @@ func (c *Consumer) settlements(b *batch, saved []store.Saved) []settle.Order {
 		if !s.Repeat {
 			c.Metrics.Promised(now.Sub(o.ReservedAt) <= c.ResolveWithin)
 		}
-		out = append(out, settleOrder(o, mark))
+		moved := settleOrder(o, mark)
+		moved.Reason = s.Reason
+		out = append(out, moved)
 	}
 	return out
 }

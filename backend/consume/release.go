@@ -42,7 +42,9 @@ func (c *Consumer) refuse(ctx context.Context, m *message, o order.Order) error 
 		c.Metrics.Rejected(saved.Reason)
 	}
 	if mark, ok := settle.MarkOf(saved.State, saved.PayWindow); ok {
-		m.refused = append(m.refused, settleOrder(&o, mark))
+		moved := settleOrder(&o, mark)
+		moved.Reason = saved.Reason
+		m.refused = append(m.refused, moved)
 	}
 	return nil
 }
