@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -17,6 +18,11 @@ const (
 	// request that the server itself has verified.
 	fromCertificate = fromRequest + "tls.client."
 )
+
+// trusted are the beginnings of placeholders that only an authenticator or the
+// server itself fills. Others may repeat what the client sent (vars and regexp
+// captures often do), or name one user for everybody (system, env).
+var trusted = []string{"http.auth.", "http.reverse_proxy.header.", fromCertificate}
 
 // identity finds out who a request comes from.
 type identity struct {
@@ -55,10 +61,10 @@ func (i identity) check(insecure bool) error {
 	if strings.ContainsAny(i.placeholder, "{} \t") {
 		return fmt.Errorf("identity %q: not the name of one placeholder, such as %s", i.placeholder, defaultIdentity)
 	}
-	if insecure || !strings.HasPrefix(i.placeholder, fromRequest) || strings.HasPrefix(i.placeholder, fromCertificate) {
+	if insecure || slices.ContainsFunc(trusted, func(begin string) bool { return strings.HasPrefix(i.placeholder, begin) }) {
 		return nil
 	}
-	return fmt.Errorf("identity %q is what the client says of itself, so that anybody could buy in anybody's name; "+
+	return fmt.Errorf("identity %q may be what the client says of itself, so that anybody could buy in anybody's name; "+
 		"name a placeholder that an authenticator sets (%s; http.reverse_proxy.header.Remote-User with forward_auth; %s…), "+
 		"or turn insecure_client_identity on for development", i.placeholder, defaultIdentity, fromCertificate)
 }

@@ -13,13 +13,14 @@ import (
 func TestIdentityCheck(t *testing.T) {
 	for _, good := range []string{
 		"", "http.auth.user.id", "{http.auth.user.id}", "http.auth.user.email", "http.reverse_proxy.header.Remote-User",
-		"http.vars.user", "http.request.tls.client.subject", "http.request.tls.client.fingerprint",
+		"http.request.tls.client.subject", "http.request.tls.client.fingerprint",
 	} {
 		require.NoError(t, newIdentity(good).check(false), "%q", good)
 	}
 	for _, bad := range []string{
 		"http.request.header.X-User-Id", "{http.request.header.X-User-Id}", "http.request.cookie.user", "http.request.uri.query.user",
 		"http.request.uri.path", "http.request.host", "http.request.body", "http.request.remote.host", "http.request.tls.server_name",
+		"http.vars.user", "http.regexp.user.1", "system.hostname", "env.USER", "header.X-User-Id", "nonsense",
 	} {
 		require.ErrorContains(t, newIdentity(bad).check(false), "insecure_client_identity", "%q", bad)
 		require.NoError(t, newIdentity(bad).check(true), "%q", bad)

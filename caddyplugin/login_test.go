@@ -87,6 +87,9 @@ func TestProductionCaddyfileForDevelopment(t *testing.T) {
 		r := e.must("POST", "/seckill/1001", "alice", `{"quantity":1}`)
 		require.Equal(t, 202, r.status, "%s", r.body)
 		e.queued(map[string]string{"alice": r.document(t)["order_id"].(string)})
-		require.Equal(t, 404, e.must("GET", "/no-such-page", "", "").status)
+		for _, path := range []string{"/no-such-page", "/SECKILL/1001", "//seckill/1001", "/Seckill/1001/orders/x"} {
+			require.Equal(t, 404, e.must("GET", path, "alice", "").status, path)
+			require.Equal(t, 404, e.must("POST", path, "alice", "").status, path)
+		}
 	})
 }

@@ -56,7 +56,7 @@ var (
 		-lua.Ended: newProblem(http.StatusGone, lua.Ended, "ended", "Ended",
 			"The activity is over."),
 		-lua.AlreadyBought: newProblem(http.StatusConflict, lua.AlreadyBought, "already_bought", "Already bought",
-			"You have bought as much as the activity allows one buyer."),
+			"Your orders and this one together are more than the activity allows one buyer."),
 		-lua.NoProduct: newProblem(http.StatusNotFound, lua.NoProduct, "no_product", "No such product",
 			"No activity sells this product."),
 		-lua.SoldOut: newProblem(http.StatusGone, lua.SoldOut, "sold_out", "Sold out",
