@@ -45,7 +45,7 @@ func (s *Service) Paid(ctx context.Context, orderID, payment string) (store.Move
 	if !m.Repeat && m.Payment.ID != "" {
 		s.Metrics.Payment(string(m.Payment.Outcome))
 		if m.Payment.Outcome == store.RefundDue {
-			s.Log.Warn("pay: a payment came too late; its money is due back", "order", orderID, "payment", payment, "state", m.Order.State)
+			s.Log.Info("pay: a payment came too late; its money is due back", "order", orderID, "payment", payment, "state", m.Order.State)
 		}
 	}
 	s.follow(ctx, m)
