@@ -44,7 +44,7 @@ func (b *batch) add(d queue.Delivery) {
 // flood of bad messages ends a batch too.
 func (b *batch) size() int { return b.count + len(b.messages) }
 
-// orders are all orders of the batch, each id once.
+// orders are all orders of the batch; of those with one id the first.
 func (b *batch) orders() []order.Order {
 	out := make([]order.Order, 0, b.count)
 	seen := make(map[string]struct{}, b.count)
@@ -59,11 +59,14 @@ func (b *batch) orders() []order.Order {
 	return out
 }
 
+// byID are the orders that orders returns, by id.
 func (b *batch) byID() map[string]*order.Order {
 	out := make(map[string]*order.Order, b.count)
 	for _, m := range b.messages {
 		for i := range m.orders {
-			out[m.orders[i].ID] = &m.orders[i]
+			if o := &m.orders[i]; out[o.ID] == nil {
+				out[o.ID] = o
+			}
 		}
 	}
 	return out

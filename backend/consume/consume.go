@@ -227,6 +227,10 @@ func (c *Consumer) settlements(b *batch, saved []store.Saved) []settle.Order {
 		out = append(out, m.refused...)
 	}
 	for _, s := range saved {
+		if s.Foreign {
+			c.Log.Error("consume: an order comes under the id of another; it is not stored, and its units stay frozen", "order", s.OrderID)
+			continue
+		}
 		if s.State == order.Rejected && !s.Repeat {
 			c.Metrics.Rejected(s.Reason)
 		} else {

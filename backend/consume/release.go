@@ -38,6 +38,10 @@ func (c *Consumer) refuse(ctx context.Context, m *message, o order.Order) error 
 			"product", o.ProductID, "order", o.ID, "error", err)
 		return nil
 	}
+	if saved.Foreign {
+		c.Log.Error("consume: a dead letter's order has the id of another; no units are given back", "product", o.ProductID, "order", o.ID)
+		return nil
+	}
 	if saved.State == order.Rejected && !saved.Repeat {
 		c.Metrics.Rejected(saved.Reason)
 	}

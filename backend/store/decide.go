@@ -72,8 +72,7 @@ func decide(l *ledger, orders []*order.Order, now time.Time) decision {
 			Repeat: repeat, PayWindow: a.payWindow(),
 		}
 		if !row.isFor(o) {
-			// The id is another order's: nothing of this one can be stored.
-			d.saved[i] = Saved{OrderID: o.ID, State: order.Rejected, Reason: order.ReasonInvalid}
+			d.saved[i] = Saved{OrderID: o.ID, Foreign: true}
 		}
 	}
 	return d

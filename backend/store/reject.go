@@ -17,8 +17,8 @@ import (
 //
 // Only the ids and the user of o need be known; a quantity that is not counts as 1,
 // which buyers' records can hold. An order that the database refuses is stored with
-// nothing but its ids; SaveOrders takes it for another order's row and rejects
-// whatever comes under this id.
+// nothing but its ids, and SaveOrders answers whatever comes under this id as a
+// repeat of it.
 func (s *Store) RejectOrder(ctx context.Context, o order.Order, reason order.Reason) (Saved, error) {
 	o.Quantity = max(1, o.Quantity)
 	saved, err := s.rejectOrder(ctx, newOrderRow(&o, order.Rejected, reason, s.now()))
@@ -61,10 +61,9 @@ func (s *Store) rejectOrder(ctx context.Context, row orderRow) (saved Saved, err
 			OrderID: row.ID, State: order.State(there.State), Reason: order.Reason(there.Reason),
 			Repeat: repeat, PayWindow: a.payWindow(),
 		}
-		bare := there.UserID == ""
-		if there.ActivityID != row.ActivityID || there.UserID != row.UserID && !bare && row.UserID != "" {
-			// The id is another order's, and nothing of this one is stored.
-			saved = Saved{OrderID: row.ID, State: order.Rejected, Reason: order.ReasonInvalid, PayWindow: a.payWindow()}
+		bare := there.UserID == "" || row.UserID == ""
+		if there.ActivityID != row.ActivityID || there.UserID != row.UserID && !bare {
+			saved = Saved{OrderID: row.ID, Foreign: true}
 		}
 		return nil
 	})

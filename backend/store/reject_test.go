@@ -46,7 +46,7 @@ func TestRejectOrder(t *testing.T) {
 
 		other := a.wants("c", 1, 1)
 		other.ID = stored.ID
-		require.Equal(t, Saved{OrderID: stored.ID, State: order.Rejected, Reason: order.ReasonInvalid}, reject(other))
+		require.Equal(t, Saved{OrderID: stored.ID, Foreign: true}, reject(other))
 		got, err = s.Order(t.Context(), stored.ID)
 		require.NoError(t, err)
 		require.Equal(t, order.Created, got.State)

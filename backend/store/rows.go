@@ -97,11 +97,11 @@ func (r *orderRow) setDue(payWindow time.Duration, now time.Time) {
 	}
 }
 
-// isFor says whether the row is what o was stored as. (The claim is not
-// compared: it is gone when the order holds no stock.)
+// isFor says whether the row is the one of o. An id is a buyer's in an activity:
+// a copy that says something else of quantity, claim or time is a copy still. A
+// rejected row without a user bars the id, whoever comes with it.
 func (r *orderRow) isFor(o *order.Order) bool {
-	return r.ActivityID == o.ActivityID && r.ProductID == o.ProductID &&
-		r.UserID == o.UserID && r.Quantity == o.Quantity
+	return r.ActivityID == o.ActivityID && (r.UserID == o.UserID || r.UserID == "")
 }
 
 func (r *orderRow) order() Order {

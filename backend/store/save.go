@@ -31,7 +31,8 @@ import (
 //   - order.ReasonOversold: more than total minus reserved
 //
 // The orders are served by id, which is by time. An order whose id belongs to
-// another order cannot be stored; it is answered as invalid.
+// another order cannot be stored; it is answered as foreign. Copies of one order
+// that differ are one order: the first that is stored counts.
 //
 // Lost races are repeated for about a second. After an error ask IsTransient what
 // to do. When the connection broke during the commit, the batch may be stored

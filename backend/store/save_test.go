@@ -35,7 +35,7 @@ func TestSaveOrdersAndRead(t *testing.T) {
 
 		stored, err := s.Order(t.Context(), o.ID)
 		require.NoError(t, err)
-		require.Equal(t, Order{Order: o, State: order.Created, CreatedAt: epoch, UpdatedAt: epoch}, stored)
+		require.Equal(t, Order{Order: o, State: order.Created, CreatedAt: epoch, UpdatedAt: epoch, DueAt: epoch.Add(time.Minute)}, stored)
 		totals, err := s.Totals(t.Context(), a.ID)
 		require.NoError(t, err)
 		require.Equal(t, map[order.State]Total{order.Created: {Orders: 1, Units: 2}}, totals)
@@ -167,12 +167,56 @@ func TestRepeatsInsideABatch(t *testing.T) {
 			saved(o.ID, order.Created, ""),
 			saved(other.ID, order.Created, ""),
 			repeat(saved(o.ID, order.Created, "")),
-			saved(o.ID, order.Rejected, order.ReasonInvalid),
+			{OrderID: o.ID, Foreign: true},
 		}, got)
 		got, err = s.SaveOrders(t.Context(), []order.Order{stolen})
 		require.NoError(t, err)
-		require.Equal(t, []Saved{saved(o.ID, order.Rejected, order.ReasonInvalid)}, got)
+		require.Equal(t, []Saved{{OrderID: o.ID, Foreign: true}}, got)
 		require.EqualValues(t, 2, requireExact(t, s, a.ID))
+	})
+}
+
+// What comes under an id that is stored, of the same buyer in the same activity, is
+// the order that is stored, whatever else it says.
+func TestCopiesThatDiffer(t *testing.T) {
+	onEach(t, func(t *testing.T, address string) {
+		s := open(t, address)
+		a, b := sale(t, s, 10, 3), sale(t, s, 10, 3)
+		o, rejected := a.wants("ann", 1, 1), a.wants("bob", 1, 1)
+		got, err := s.SaveOrders(t.Context(), []order.Order{o})
+		require.NoError(t, err)
+		require.Equal(t, []Saved{saved(o.ID, order.Created, "")}, got)
+		_, err = s.RejectOrder(t.Context(), rejected, order.ReasonDead)
+		require.NoError(t, err)
+		for name, tc := range map[string]struct {
+			change  func(*order.Order)
+			foreign bool
+		}{
+			"quantity": {func(o *order.Order) { o.Quantity = 2 }, false},
+			"too many": {func(o *order.Order) { o.Quantity = 999 }, false},
+			"claim":    {func(o *order.Order) { o.Claim = 2 }, false},
+			"product":  {func(o *order.Order) { o.ProductID = "another" }, false},
+			"time":     {func(o *order.Order) { o.ReservedAt = o.ReservedAt.Add(time.Hour) }, false},
+			"user":     {func(o *order.Order) { o.UserID = "eve" }, true},
+			"activity": {func(o *order.Order) { o.ActivityID = b.ID }, true},
+			"unknown":  {func(o *order.Order) { o.ActivityID = "unknown" }, true},
+		} {
+			first, second := o, rejected
+			tc.change(&first)
+			tc.change(&second)
+			want := []Saved{repeat(saved(o.ID, order.Created, "")), repeat(saved(rejected.ID, order.Rejected, order.ReasonDead))}
+			if tc.foreign {
+				want = []Saved{{OrderID: o.ID, Foreign: true}, {OrderID: rejected.ID, Foreign: true}}
+			}
+			got, err := s.SaveOrders(t.Context(), []order.Order{first, second})
+			require.NoError(t, err)
+			require.Equal(t, want, got, name)
+			one, err := s.RejectOrder(t.Context(), first, order.ReasonDead)
+			require.NoError(t, err)
+			require.Equal(t, want[0], one, name)
+		}
+		require.EqualValues(t, 1, requireExact(t, s, a.ID))
+		require.Zero(t, requireExact(t, s, b.ID))
 	})
 }
 

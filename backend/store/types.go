@@ -67,6 +67,10 @@ type Saved struct {
 	Reason order.Reason
 	// Repeat says that the row was there before.
 	Repeat bool
+	// Foreign says that the id is another order's, of another buyer or activity:
+	// nothing of this one is stored, and it must be neither settled nor released.
+	// All else is empty then.
+	Foreign bool
 	// PayWindow is the activity's; 0 means that a created order is settled.
 	PayWindow time.Duration
 }
