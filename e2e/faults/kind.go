@@ -8,6 +8,8 @@ import (
 
 // Fault is something to break and to heal.
 type Fault struct {
+	// Prepare sets up what the fault needs, before the sale begins; nil if nothing.
+	Prepare func(ctx context.Context) error
 	// Inject breaks it; it returns when it is broken.
 	Inject func(ctx context.Context) error
 	// Heal does what an operator or a supervisor would: start what has ended, let

@@ -86,6 +86,12 @@ func (f *Field) play(ctx context.Context, k Kind, p plan, out *Result) (err erro
 	if err != nil {
 		return err
 	}
+	fault := k.Make(f, p.r)
+	if fault.Prepare != nil {
+		if err := fault.Prepare(ctx); err != nil {
+			return fmt.Errorf("preparing: %w", err)
+		}
+	}
 	s, err := f.open(ctx, p.total, p.limit)
 	if err != nil {
 		return err
@@ -95,7 +101,7 @@ func (f *Field) play(ctx context.Context, k Kind, p plan, out *Result) (err erro
 	c := newClient(f.edgeURLs(), s)
 	defer c.close()
 	crowd := gather(ctx, c, p.crowd)
-	healed, err := f.breakAndHeal(ctx, k.Make(f, p.r), p, crowd)
+	healed, err := f.breakAndHeal(ctx, fault, p, crowd)
 	if err == nil {
 		f.awaitSelling(ctx, crowd)
 		rush(ctx, crowd)

@@ -73,22 +73,15 @@ func losing(f *Field, r *rand.Rand) Fault {
 func failingOver(f *Field, _ *rand.Rand) Fault {
 	var replica *servicetest.Redis
 	return Fault{
-		Inject: func(ctx context.Context) (err error) {
+		Prepare: func(ctx context.Context) (err error) {
 			_, port, _ := net.SplitHostPort(f.Redis.Addr())
 			if replica, err = f.startRedis(ctx, "--replicaof", "127.0.0.1 "+port); err != nil {
 				return err
 			}
-			if err := linked(ctx, replica); err != nil {
-				return err
-			}
-			return f.Redis.Kill()
+			return linked(ctx, replica)
 		},
-		Heal: func(ctx context.Context) error {
-			if replica == nil {
-				return nil // it has not come to that
-			}
-			return f.replaceRedis(ctx, replica)
-		},
+		Inject: func(context.Context) error { return f.Redis.Kill() },
+		Heal:   func(ctx context.Context) error { return f.replaceRedis(ctx, replica) },
 	}
 }
 
