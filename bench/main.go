@@ -17,11 +17,13 @@ import (
 
 const usage = `bench measures ratios on private servers on this machine.
 
-  soldout   sold-out refusals ÷ a bare Caddy respond           goal ≥ 0.85
-  status    own orders' states told, a scattered one of many, ÷ the same   goal ≥ 0.7
-  accepted  purchases accepted, confirmed and stored ÷ the same   goal ≥ 0.35
-  grouped   reservations a second grouped ÷ one per call       goal ≥ 5
-  batched   orders stored a second in batches ÷ one a transaction   goal ≥ 15
+  ratio     goal    what is divided
+  soldout   ≥ 0.85  sold-out refusals ÷ a bare Caddy respond
+  status    ≥ 0.7   own orders' states told ÷ a bare Caddy respond
+  accepted  ≥ 0.35  purchases accepted, confirmed and stored ÷ a bare Caddy respond
+  shut      ≥ 0.8   refusals while Redis is down ÷ sold-out refusals
+  grouped   ≥ 5     reservations a second grouped ÷ one per call
+  batched   ≥ 15    orders stored a second in batches ÷ one a transaction
 
 Examples:
   go run ./bench

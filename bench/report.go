@@ -17,6 +17,7 @@ var goals = []struct {
 	{"soldout", 0.85, "sold-out refusals ÷ bare Caddy respond"},
 	{"status", 0.7, "own orders' states told ÷ bare Caddy respond"},
 	{"accepted", 0.35, "purchases accepted, confirmed and stored ÷ bare Caddy respond"},
+	{"shut", 0.8, "refusals while Redis is down ÷ sold-out refusals"},
 	{"grouped", 5, "reservations a second grouped ÷ one per call"},
 	{"batched", 15, "orders stored a second in batches ÷ one a transaction"},
 }

@@ -25,10 +25,11 @@ func statusUser(number int) string { return fmt.Sprintf("u-%0*d", statusDigits, 
 // measureStatus lets buyers of a settled sale ask for their own orders, in an order
 // that is as good as chance.
 func measureStatus(ctx context.Context, s *stack, o options, r *report, bare float64) error {
-	product, _, err := s.newSale(ctx, "status", order.MaxUnits)
+	product, end, err := s.redisSale(ctx, "status")
 	if err != nil {
 		return err
 	}
+	defer end()
 	if err := s.settleSale(ctx, product, statusOrders); err != nil {
 		return err
 	}
