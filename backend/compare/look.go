@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -20,6 +21,9 @@ const (
 	// workers compare parts at the same time.
 	workers     = 3
 	callTimeout = 10 * time.Second
+	// edgeClock is how far the clock of an edge, which makes the ids, may be ahead
+	// of Redis's.
+	edgeClock = 10 * time.Second
 )
 
 // Sides are the two stores.
@@ -172,7 +176,8 @@ func (c *look) scan(ctx context.Context, parts chan<- map[string]string) error {
 	}
 }
 
-// rows goes through all orders of SQL and looks for those that no record has.
+// rows goes through all orders of SQL and looks for those that no record has. It
+// ends at those made after it began: a fast sale would have it run for ever.
 func (c *look) rows(ctx context.Context) error {
 	for after := store.FirstCursor(c.Activity); ; {
 		rows, err := c.Store.OrdersAfter(ctx, c.Activity.ID, after, part)
@@ -186,6 +191,9 @@ func (c *look) rows(ctx context.Context) error {
 			return nil
 		}
 		after = rows[len(rows)-1].ID
+		if made, ok := order.IDTime(after); ok && made.After(c.now.Add(edgeClock)) {
+			return nil
+		}
 	}
 }
 

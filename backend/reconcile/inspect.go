@@ -160,7 +160,7 @@ func (r *Reconciler) driftAgain(ctx context.Context, a store.Activity, report *R
 		return err
 	}
 	for i, f := range drift(second) {
-		if i < len(drifts) && f == drifts[i] {
+		if i < len(drifts) && f.What == drifts[i].What && *f.Figures == *drifts[i].Figures {
 			report.add(f)
 		}
 	}
@@ -189,7 +189,8 @@ func drift(s sighting) []Finding {
 	for _, c := range counters {
 		if c.has != c.right {
 			found = append(found, Finding{
-				Kind: kind, What: c.name + " " + strconv.FormatInt(c.has, 10) + ", by the records " + strconv.FormatInt(c.right, 10),
+				Kind: kind, What: c.name + " units",
+				Figures: &Figure{Redis: strconv.FormatInt(c.has, 10), Right: strconv.FormatInt(c.right, 10)},
 			})
 		}
 	}

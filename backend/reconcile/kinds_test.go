@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -249,8 +250,11 @@ func TestQuietUnderLoad(t *testing.T) {
 		done := make(chan int)
 		go func() {
 			n := 0
+			again := time.NewTicker(20 * time.Millisecond)
+			defer again.Stop()
 			for ; ctx.Err() == nil; n += 20 {
 				w.publish(w.reserve(20, 1))
+				<-again.C
 			}
 			done <- n
 		}()

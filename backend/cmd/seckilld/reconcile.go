@@ -153,7 +153,11 @@ func writeReport(w io.Writer, r *reconcile.Report) {
 		case f.Mend == reconcile.Tell:
 			done = "for you to judge"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Kind, f.OrderID, f.What, done)
+		what := f.What
+		if f.Figures != nil {
+			what += ": Redis has " + f.Figures.Redis + ", right is " + f.Figures.Right
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Kind, f.OrderID, what, done)
 	}
 	if r.Note != "" {
 		fmt.Fprintf(w, "note\t%s\n", r.Note)
