@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seckill-edge/seckill/backend/metrics"
@@ -36,7 +35,7 @@ func (c *Consumer) sort(ctx context.Context, m *message) error {
 	}
 	for i, entry := range m.bad {
 		// The id is made from the original's, so that a repeat is seen as one.
-		alone := queue.Message{ID: fmt.Sprintf("%s/%d", in.ID, i), Body: withHeader(in.Body, entry.Raw), Headers: in.Headers}
+		alone := queue.Message{ID: fmt.Sprintf("%s/%d", shortID(in.ID), i), Body: withHeader(in.Body, entry.Raw), Headers: in.Headers}
 		if err := c.bury(ctx, metrics.DeadEntry, alone, entry.Err); err != nil {
 			return err
 		}
@@ -58,15 +57,16 @@ func (c *Consumer) sort(ctx context.Context, m *message) error {
 // the dead letters when it has been there often enough.
 func (c *Consumer) putOff(ctx context.Context, m *message, f failure) error {
 	in := m.delivery.Message()
-	attempt, _ := strconv.Atoi(in.Headers[queue.HeaderAttempt])
-	attempt++
-	alone := queue.Message{
+	before, _ := strconv.Atoi(in.Headers[queue.HeaderAttempt])
+	attempt := max(0, min(before, attempts)) + 1
+	alone, _ := portable(queue.Message{
 		ID:      f.order.ID,
 		Body:    order.AppendMessage(nil, []order.Order{f.order}),
-		Headers: withValue(in.Headers, queue.HeaderAttempt, strconv.Itoa(attempt)),
-	}
+		Headers: in.Headers,
+	})
+	alone.Headers[queue.HeaderAttempt] = strconv.Itoa(attempt)
 	if attempt < attempts {
-		if err := c.publish(ctx, queue.Retry, alone); err != nil {
+		if err := c.write(ctx, queue.Retry, alone); err != nil {
 			return fmt.Errorf("putting off order %s: %w", f.order.ID, err)
 		}
 		c.Metrics.Retried()
@@ -81,9 +81,9 @@ func (c *Consumer) putOff(ctx context.Context, m *message, f failure) error {
 
 // bury sends a message to the dead letters, with its reason, confirmed.
 func (c *Consumer) bury(ctx context.Context, kind metrics.DeadKind, m queue.Message, reason error) error {
-	text := reason.Error()
-	m.Headers = withValue(m.Headers, queue.HeaderReason, strings.ToValidUTF8(text[:min(len(text), reasonBytes)], ""))
-	if err := c.publish(ctx, queue.Dead, m); err != nil {
+	m, note := portable(m)
+	m.Headers[queue.HeaderReason] = cut(reason.Error(), reasonBytes) + note
+	if err := c.write(ctx, queue.Dead, m); err != nil {
 		return fmt.Errorf("sending %s to the dead letters: %w", kind, err)
 	}
 	killpoint.Here(killpoint.AfterBury)
@@ -97,8 +97,8 @@ func (c *Consumer) bury(ctx context.Context, kind metrics.DeadKind, m queue.Mess
 func (c *Consumer) publish(ctx context.Context, to queue.Target, m queue.Message) error {
 	var err error
 	for range asideTries {
-		if err = c.Publisher.Publish(ctx, to, m); err == nil {
-			return nil
+		if err = c.Publisher.Publish(ctx, to, m); err == nil || errors.Is(err, queue.ErrUnfit) {
+			return err
 		}
 		timer := time.NewTimer(asidePause)
 		select {
@@ -116,13 +116,4 @@ func withHeader(body, entry []byte) []byte {
 	header, _, _ := bytes.Cut(body, []byte{'\n'})
 	out := make([]byte, 0, len(header)+1+len(entry))
 	return append(append(append(out, header...), '\n'), entry...)
-}
-
-func withValue(headers map[string]string, key, value string) map[string]string {
-	out := make(map[string]string, len(headers)+1)
-	for k, v := range headers {
-		out[k] = v
-	}
-	out[key] = value
-	return out
 }

@@ -3,6 +3,8 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,4 +75,39 @@ func testEndedContext(t *testing.T, b Broker) {
 	require.Error(t, err)
 	require.True(t, errors.Is(err, ErrNotSent) || errors.Is(err, ErrUnknown), "%v", err)
 	require.NoError(t, b.Consumer(Options{}).Consume(gone, make(chan Delivery)))
+}
+
+// testUnfit: what no broker can carry is refused by itself, and harms nothing that
+// is sent beside it.
+func testUnfit(t *testing.T, b Broker) {
+	p := publisher(t, b, Options{})
+	long := func(n int) string { return strings.Repeat("x", n) }
+	send(t, p, Orders, "first", long(255))
+	fits, many := map[string]string{long(255): "v", "long": long(defaultFrame - 1000)}, map[string]string{}
+	for i := range 2000 {
+		many[fmt.Sprint("header ", i)] = long(64)
+	}
+	for name, m := range map[string]Message{
+		"id":           {ID: long(256)},
+		"header name":  {ID: "a", Headers: map[string]string{long(256): "v"}},
+		"no name":      {ID: "a", Headers: map[string]string{"": "v"}},
+		"header value": {ID: "a", Headers: map[string]string{"a": long(defaultFrame)}},
+		"nearly":       {ID: long(200), Headers: map[string]string{"a": long(defaultFrame - 200)}},
+		"routing":      {ID: "a", Headers: map[string]string{"CC": "b"}},
+		"many headers": {ID: "a", Headers: many},
+	} {
+		err := p.Publish(t.Context(), Orders, m)
+		require.ErrorIs(t, err, ErrUnfit, name)
+		require.ErrorIs(t, err, ErrNotSent, name)
+		require.NoError(t, p.Ready(), "the session goes on")
+	}
+	require.NoError(t, p.Publish(t.Context(), Orders, Message{ID: "last", Headers: fits, Body: []byte(long(3 << 20))}))
+	holds(t, b, 3, 0)
+	out, _ := consume(t, b, Options{})
+	next(t, out)
+	next(t, out)
+	d := next(t, out)
+	require.Equal(t, fits, d.Message().Headers)
+	require.Len(t, d.Message().Body, 3<<20)
+	require.NoError(t, d.Ack())
 }

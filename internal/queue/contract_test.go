@@ -31,6 +31,7 @@ var contract = map[string]func(*testing.T, Broker){
 	"closes only after the last call": testCloseWaits,
 	"refuses a target it has not":     testNoTarget,
 	"stops while nobody takes":        testBlockedOut,
+	"refuses what cannot be carried":  testUnfit,
 	"ends with the caller's context":  testEndedContext,
 }
 

@@ -23,6 +23,9 @@ func (p *memoryPublisher) Publish(ctx context.Context, to Target, m Message) err
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotSent, err)
 	}
+	if err := carries(m, defaultFrame); err != nil {
+		return err
+	}
 	return p.broker.put(to, m)
 }
 

@@ -64,10 +64,21 @@ func (s *publishSession) blockedErr() error {
 	return nil
 }
 
+// frame is the largest frame that both sides have agreed on.
+func (s *publishSession) frame() int {
+	if agreed := s.conn.Config.FrameSize; agreed > 0 {
+		return agreed
+	}
+	return defaultFrame
+}
+
 // publish waits for the outcome or the end of ctx.
 func (s *publishSession) publish(ctx context.Context, to Target, m Message) error {
 	if err := s.blockedErr(); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotSent, err)
+	}
+	if err := carries(m, s.frame()); err != nil {
+		return err
 	}
 	job := outgoing{to: to, message: publishing(m), outcome: make(chan error, 1)}
 	l := s.lanes[s.next.Add(1)%lanes]
