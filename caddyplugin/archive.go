@@ -93,6 +93,7 @@ func (a *archive) order(ctx context.Context, orderID string) (gate.Archived, boo
 		Quantity  int          `json:"quantity"`
 		State     order.State  `json:"state"`
 		Reason    order.Reason `json:"reason"`
+		Due       *time.Time   `json:"due"`
 	}
 	if err := json.Unmarshal(body, &stored); err != nil {
 		return gate.Archived{}, false, fmt.Errorf("its answer: %w", err)
@@ -102,7 +103,7 @@ func (a *archive) order(ctx context.Context, orderID string) (gate.Archived, boo
 	}
 	return gate.Archived{
 		ProductID: stored.ProductID, UserID: stored.UserID, Quantity: stored.Quantity,
-		State: stored.State, Reason: stored.Reason,
+		State: stored.State, Reason: stored.Reason, Unpaid: stored.State == order.Created && stored.Due != nil,
 	}, true, nil
 }
 

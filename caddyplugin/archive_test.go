@@ -18,7 +18,11 @@ import (
 // backend answers like a seckilld that has stored one order.
 func backend(t *testing.T, token string, answer func(w http.ResponseWriter, id string)) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer "+token {
+		want := ""
+		if token != "" {
+			want = "Bearer " + token
+		}
+		if r.Header.Get("Authorization") != want {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
@@ -54,6 +58,16 @@ func TestArchive(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, found)
 	require.Equal(t, gate.Archived{ProductID: "1001", UserID: "alice", Quantity: 2, State: order.Rejected, Reason: order.ReasonDead}, got)
+	for due, unpaid := range map[string]bool{"": false, `,"due":"2026-11-11T20:00:00Z"`: true} {
+		b, err := newArchive(backend(t, "", func(w http.ResponseWriter, id string) {
+			_, _ = w.Write([]byte(`{"order_id":"` + id + `","state":"created"` + due + `}`))
+		}), "")
+		require.NoError(t, err)
+		got, _, err := b.Order(t.Context(), orderID)
+		b.close()
+		require.NoError(t, err)
+		require.Equal(t, gate.Archived{State: order.Created, Unpaid: unpaid}, got)
+	}
 	_, found, err = a.Order(t.Context(), "01kb7q3x5e8g9h0jkmnpqrstvx")
 	require.NoError(t, err)
 	require.False(t, found)

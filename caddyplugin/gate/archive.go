@@ -32,6 +32,8 @@ type Archived struct {
 	Quantity  int
 	State     order.State
 	Reason    order.Reason
+	// Unpaid says that a created order waits for its payment.
+	Unpaid bool
 }
 
 // archived tells the fate of an order that is not in its buyer's record. "No such
@@ -67,8 +69,7 @@ func (g *Gate) archived(ctx context.Context, product, user, orderID string) (Fat
 	}
 	f := Fate{
 		OrderID: orderID, State: stored.State, Reason: stored.Reason, Quantity: stored.Quantity, ResolveBy: g.resolveBy(made),
-		// A created one may wait for its payment.
-		Final: stored.State != order.Queued && stored.State != order.Created,
+		Final: stored.State != order.Queued && !stored.Unpaid,
 	}
 	f.pace(g.deps.Now().Sub(made))
 	return f, nil

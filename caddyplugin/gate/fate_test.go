@@ -194,7 +194,7 @@ func TestArchivedFate(t *testing.T) {
 		require.Equal(t, asked, s.asked, "an id that nobody can have made is asked of nobody")
 
 		s.mu.Lock()
-		s.order.State = order.Created
+		s.order.State, s.order.Unpaid = order.Created, true
 		s.mu.Unlock()
 		f, err := fate("a", product, old)
 		require.NoError(t, err)
