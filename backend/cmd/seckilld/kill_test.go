@@ -61,6 +61,14 @@ func TestKilledBetweenTheStores(t *testing.T) {
 	paid, cancelled, repeated, expired := s.bought(), s.bought(), s.bought(), s.bought()
 	state := func(id string) string { return s.must("order", "show", id) }
 
+	// First of all, because this one is a whole backend, with a reconciler.
+	raw, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(s.env["SECKILL_DATABASE_URL"], "sqlite:"))
+	require.NoError(t, err)
+	_, err = raw.ExecContext(t.Context(), "UPDATE orders SET due_ms = ? WHERE id = ?", time.Now().UnixMilli(), expired)
+	require.NoError(t, err)
+	require.NoError(t, raw.Close())
+	s.dies(binary, killpoint.AfterMove, "serve", "--listen", "127.0.0.1:0")
+
 	s.dies(binary, killpoint.BeforeCommit, "order", "pay", paid, "--payment", "p-1")
 	require.Contains(t, state(paid), "created")
 	s.dies(binary, killpoint.BeforeCommit, "order", "cancel", cancelled)
@@ -69,12 +77,6 @@ func TestKilledBetweenTheStores(t *testing.T) {
 	s.dies(binary, killpoint.AfterMove, "order", "pay", paid, "--payment", "p-1")
 	s.dies(binary, killpoint.AfterMove, "order", "cancel", cancelled)
 	s.dies(binary, killpoint.AfterMove, "order", "cancel", repeated)
-	raw, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(s.env["SECKILL_DATABASE_URL"], "sqlite:"))
-	require.NoError(t, err)
-	_, err = raw.ExecContext(t.Context(), "UPDATE orders SET due_ms = ? WHERE id = ?", time.Now().UnixMilli(), expired)
-	require.NoError(t, err)
-	require.NoError(t, raw.Close())
-	s.dies(binary, killpoint.AfterMove, "serve", "--listen", "127.0.0.1:0")
 	for id, want := range map[string]string{paid: "paid", cancelled: "cancelled", repeated: "cancelled", expired: "expired"} {
 		require.Contains(t, state(id), want)
 		require.Contains(t, []string{"q", "c"}, s.mark(id), "Redis knows nothing of it")
