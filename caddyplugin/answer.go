@@ -82,8 +82,10 @@ func appendFate(b []byte, f gate.Fate) []byte {
 		b = append(b, f.Reason...)
 		b = append(b, '"')
 	}
-	b = append(b, `,"quantity":`...)
-	b = strconv.AppendInt(b, int64(f.Quantity), 10)
+	if f.Quantity > 0 {
+		b = append(b, `,"quantity":`...)
+		b = strconv.AppendInt(b, int64(f.Quantity), 10)
+	}
 	b = append(b, `,"final":`...)
 	b = strconv.AppendBool(b, f.Final)
 	if f.State == order.Queued && !f.ResolveBy.IsZero() {

@@ -32,7 +32,8 @@ type Fate struct {
 	OrderID string
 	State   order.State
 	// Reason says why it was rejected; empty if nobody knows.
-	Reason    order.Reason
+	Reason order.Reason
+	// Quantity is 0 if nobody knows.
 	Quantity  int
 	ResolveBy time.Time
 	// Final says that nothing becomes of it any more.
@@ -78,7 +79,11 @@ func (g *Gate) Fate(ctx context.Context, product, user, orderID string) (Fate, e
 	if found {
 		return f, nil
 	}
-	return g.archived(ctx, product, user, orderID)
+	f, err = g.archived(ctx, product, user, orderID)
+	if errors.Is(err, ErrNoOrder) {
+		return g.nowhere(product, user, orderID)
+	}
+	return f, err
 }
 
 // fateIn finds the order in the buyer's record, or in what this edge remembers.

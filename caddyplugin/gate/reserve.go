@@ -39,6 +39,7 @@ func (g *Gate) Reserve(ctx context.Context, c Click) Decision {
 		g.deps.Log.Error("cannot make an order id", "error", err)
 		return g.refuse(lua.Held, "", time.Second)
 	}
+	id = order.OwnID(id, c.ProductID, c.UserID)
 	t := newTicket(lua.Request{OrderID: id, UserID: c.UserID, Quantity: c.Quantity, Key: key}, now)
 	if !s.group.join(t) {
 		g.stats.local.Add(1)
