@@ -27,6 +27,9 @@ type Kind struct {
 	Last [2]time.Duration
 	// Forgetful: see history.History.
 	Forgetful bool
+	// EdgeDies: what an edge had told "queued" without Redis's word may be lost with
+	// it, see history.History.
+	EdgeDies bool
 	// DeadLetters says that the fault itself makes dead letters.
 	DeadLetters bool
 	// Make chooses a victim.
@@ -40,6 +43,10 @@ var (
 	short  = [2]time.Duration{200 * time.Millisecond, 1500 * time.Millisecond}
 	long   = [2]time.Duration{800 * time.Millisecond, 4 * time.Second}
 )
+
+// unheard is a little below the edges' reserve_timeout: who has his answer sooner
+// has it from Redis.
+const unheard = 240 * time.Millisecond
 
 // between draws a duration.
 func between(r *rand.Rand, bounds [2]time.Duration) time.Duration {

@@ -25,7 +25,7 @@ func TestReservationsAreLinearizable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(3) {
 				h := smallSale(t, f, mode, seed)
-				ok, undecided := history.Linearizable(h, 200*time.Millisecond, 20*time.Second)
+				ok, undecided := history.Linearizable(h, unheard, 20*time.Second)
 				require.True(t, ok, "seed %d: %+v", seed, h.Clicks)
 				require.False(t, undecided, "seed %d", seed)
 			}
@@ -37,7 +37,7 @@ func TestReservationsAreLinearizable(t *testing.T) {
 func TestASaleOfOneUnitMoreIsNotLinearizable(t *testing.T) {
 	h := smallSale(t, field(t), proxy.Mode{}, 7)
 	h.Total--
-	ok, _ := history.Linearizable(h, 200*time.Millisecond, 20*time.Second)
+	ok, _ := history.Linearizable(h, unheard, 20*time.Second)
 	require.False(t, ok)
 }
 

@@ -199,13 +199,19 @@ func (c *check) orders() {
 			if known && holds(entry.Mark) {
 				c.fail(Stuck, "order %s was refused (%s) and still holds its unit in Redis", id, told.Reason)
 			}
-		case final && told.State == order.Rejected && c.Forgetful && !known:
+		case final && told.State == order.Rejected && !known && (c.Forgetful || c.unheard(click)):
 			c.verdict.GivenUp++
 		default:
 			c.fail(Lost, "order %s of %s is not stored; he is told %q %s (HTTP %d), Redis has %q",
 				id, click.Buyer, told.State, told.Reason, told.Status, mark(entry, known))
 		}
 	}
+}
+
+// unheard says that a click may have been told "queued" without Redis's word, by
+// an edge that has died.
+func (c *check) unheard(click *Click) bool {
+	return c.Unheard > 0 && click.End.Sub(click.Start) >= c.Unheard
 }
 
 // sameOrder compares an order that was taken with what is stored and told.

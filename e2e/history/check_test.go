@@ -128,6 +128,12 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 			h.forget(3)
 			h.tell(3, 200, order.Queued, "")
 		}, map[Kind]int{Stuck: 1}},
+		{"a lost order that Redis had granted, and its edge died", func(h *History) {
+			h.Unheard = 2 * time.Second
+			lose(h)
+			h.forget(3)
+			h.tell(3, 200, order.Rejected, order.ReasonLost)
+		}, map[Kind]int{Lost: 1}},
 		{"an order rejected for no reason", func(h *History) {
 			h.End.Rows[2].State, h.End.Rows[2].Reason = order.Rejected, order.ReasonOversold
 			h.End.Entries[2].Mark = lua.MarkRejected
@@ -175,10 +181,17 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 }
 
 func TestALossThatTheDesignAllowsIsCountedApart(t *testing.T) {
-	h := good()
-	h.Forgetful = true
-	lose(h)
-	h.forget(3)
-	h.tell(3, 200, order.Rejected, order.ReasonLost)
-	require.Equal(t, Verdict{Orders: 3, Units: 5, GivenUp: 1}, Check(h))
+	for name, allow := range map[string]func(*History){
+		"Redis forgot, and an edge died":  func(h *History) { h.Forgetful = true },
+		"an edge died that had not heard": func(h *History) { h.Unheard = time.Second },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := good()
+			allow(h)
+			lose(h)
+			h.forget(3)
+			h.tell(3, 200, order.Rejected, order.ReasonLost)
+			require.Equal(t, Verdict{Orders: 3, Units: 5, GivenUp: 1}, Check(h))
+		})
+	}
 }

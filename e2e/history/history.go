@@ -65,6 +65,10 @@ type History struct {
 	// (or was emptied) together with an edge. Then, and only then, a queued order
 	// may be lost, and its buyer must be told so.
 	Forgetful bool
+	// Unheard: an edge has died. What it had told "queued" without Redis's word, at
+	// least this long after the click, may be lost with it; its buyer must be told
+	// so. 0 if no edge died.
+	Unheard time.Duration
 	// Healed is when the last fault was over.
 	Healed time.Time
 	// Bound is how long after Healed an order's fate may be open, if that is
