@@ -86,10 +86,9 @@ func TestKilledBetweenTheStores(t *testing.T) {
 	require.Equal(t, "x", s.mark(repeated))
 	require.Eventually(t, func() bool {
 		code, _, _ := s.run("reconcile", "1001")
-		return code == 0 && s.mark(paid) == "p"
+		// Orders too young to be judged are left to the next inspection.
+		return code == 0 && s.mark(paid) == "p" && s.mark(cancelled) == "x" && s.mark(expired) == "e"
 	}, time.Minute, 100*time.Millisecond)
-	require.Equal(t, "x", s.mark(cancelled))
-	require.Equal(t, "e", s.mark(expired))
 	audit := s.must("activity", "audit", "1001")
 	require.Contains(t, audit, "available 6 + frozen 0 + sold 1")
 	require.Regexp(t, `drift +0`, audit)
