@@ -21,7 +21,7 @@ const dieWithin = 20 * time.Second
 func killKinds() []Kind {
 	var all []Kind
 	for _, place := range []string{killpoint.AfterReserve, killpoint.AfterPublish} {
-		all = append(all, Kind{Name: "edge dies " + place, EdgeDies: true, Last: moment, Make: edgeDies(place)})
+		all = append(all, Kind{Name: "edge dies " + place, Last: moment, Make: edgeDies(place)})
 	}
 	for _, place := range []string{killpoint.BeforeCommit, killpoint.AfterCommit, killpoint.AfterAck, killpoint.AfterSettle} {
 		all = append(all, Kind{Name: "backend dies " + place, Last: moment, Make: backendDies(place, nothing, nothing)})

@@ -27,9 +27,6 @@ type Kind struct {
 	Last [2]time.Duration
 	// Forgetful: see history.History.
 	Forgetful bool
-	// EdgeDies: what an edge had told "queued" without Redis's word may be lost with
-	// it, see history.History.
-	EdgeDies bool
 	// DeadLetters says that the fault itself makes dead letters.
 	DeadLetters bool
 	// Make chooses a victim.

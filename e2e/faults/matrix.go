@@ -167,8 +167,9 @@ func (m Matrix) report(results []Result) Total {
 		fmt.Fprintf(m.Out, "%-31s %6d %7d %5d %8d %10d %5d %8d %13s %7s\n",
 			l.kind, l.rounds, l.orders, l.lost, l.oversold, l.duplicated, l.stuck+l.failed, l.givenUp, tenths(l.recovery), tenths(l.settled))
 	}
-	fmt.Fprint(m.Out, "\nsells again, at rest: the slowest, counted from the heal. given up: orders that Redis and an edge\n"+
-		"forgot in one moment under appendfsync everysec; their buyers were told.\n\n")
+	fmt.Fprint(m.Out, "\nsells again, at rest: the slowest, counted from the heal. given up: orders that came\n"+
+		"to nothing where they may, and whose buyers were told: \"queued\" without Redis's word while it stayed away or the\n"+
+		"edge died, or forgotten by Redis and an edge in one moment under appendfsync everysec.\n\n")
 	return total
 }
 

@@ -101,7 +101,7 @@ func networkKinds() []Kind {
 		{Name: "line to redis cut", Last: short, Make: spoiled(toRedis, cut)},
 		{Name: "line to redis slow", Last: long, Make: spoiled(toRedis, slow)},
 		{Name: "line to redis deaf", Last: short, Make: spoiled(toRedis, deaf)},
-		{Name: "line to redis deaf, edge killed", EdgeDies: true, Last: short, Make: deafAndKilled},
+		{Name: "line to redis deaf, edge killed", Last: short, Make: deafAndKilled},
 		{Name: "line to rabbitmq cut", Last: long, Make: spoiled(toRabbitMQ, cut)},
 		{Name: "line to rabbitmq slow", Last: long, Make: spoiled(toRabbitMQ, slow)},
 		{Name: "line to rabbitmq deaf", Last: long, Make: spoiled(toRabbitMQ, deaf)},

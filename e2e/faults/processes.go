@@ -98,7 +98,7 @@ func each(all []victim, do func(victim) error) error {
 
 func processKinds() []Kind {
 	return []Kind{
-		{Name: "edge killed", EdgeDies: true, Last: short, Make: killed(anyEdge)},
+		{Name: "edge killed", Last: short, Make: killed(anyEdge)},
 		{Name: "edge stopped", Last: long, Make: stopped(anyEdge)},
 		{Name: "edge restarted", Last: short, Make: restarted(anyEdge)},
 		{Name: "backend killed", Last: short, Make: killed(anyBackend)},
@@ -109,17 +109,17 @@ func processKinds() []Kind {
 		{Name: "redis killed, always", Fsync: always, Last: short, Make: killed(theRedis)},
 		{Name: "redis stopped", Last: short, Make: stopped(theRedis)},
 		{Name: "redis restarted", Last: short, Make: restarted(theRedis)},
-		{Name: "redis and edge killed", EdgeDies: true, Last: short, Forgetful: true, Make: killed(theRedis, anyEdge)},
-		{Name: "redis and edge killed, always", EdgeDies: true, Fsync: always, Last: short, Make: killed(theRedis, anyEdge)},
+		{Name: "redis and edge killed", Last: short, Forgetful: true, Make: killed(theRedis, anyEdge)},
+		{Name: "redis and edge killed, always", Fsync: always, Last: short, Make: killed(theRedis, anyEdge)},
 		{Name: "redis and backend killed", Last: short, Make: killed(theRedis, anyBackend)},
 		{Name: "rabbitmq killed", Last: short, Make: killed(theRabbitMQ)},
 		{Name: "rabbitmq stopped", Last: long, Make: stopped(theRabbitMQ)},
-		{Name: "rabbitmq and edge killed", EdgeDies: true, Last: short, Make: killed(theRabbitMQ, anyEdge)},
+		{Name: "rabbitmq and edge killed", Last: short, Make: killed(theRabbitMQ, anyEdge)},
 		{Name: "mariadb killed", Last: short, Make: killed(theMariaDB)},
 		{Name: "mariadb stopped", Last: long, Make: stopped(theMariaDB)},
 		{Name: "mariadb and backend killed", Last: short, Make: killed(theMariaDB, anyBackend)},
-		{Name: "everything killed", EdgeDies: true, Last: moment, Forgetful: true, Make: killed(everything...)},
-		{Name: "everything killed, always", EdgeDies: true, Fsync: always, Last: moment, Make: killed(everything...)},
+		{Name: "everything killed", Last: moment, Forgetful: true, Make: killed(everything...)},
+		{Name: "everything killed, always", Fsync: always, Last: moment, Make: killed(everything...)},
 	}
 }
 

@@ -112,11 +112,8 @@ func (f *Field) play(ctx context.Context, k Kind, p plan, out *Result) (err erro
 	}
 
 	h := &history.History{
-		Total: p.total, Limit: p.limit, Forgetful: k.Forgetful, Healed: healed, Bound: bound,
+		Total: p.total, Limit: p.limit, Forgetful: k.Forgetful, Unheard: unheard, Healed: healed, Bound: bound,
 		Clicks: crowd.clicks, Told: crowd.told,
-	}
-	if k.EdgeDies {
-		h.Unheard = unheard
 	}
 	if err := f.await(ctx, s, h); err != nil {
 		return err

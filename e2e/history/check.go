@@ -208,8 +208,7 @@ func (c *check) orders() {
 	}
 }
 
-// unheard says that a click may have been told "queued" without Redis's word, by
-// an edge that has died.
+// unheard says that a click may have been told "queued" without Redis's word.
 func (c *check) unheard(click *Click) bool {
 	return c.Unheard > 0 && click.End.Sub(click.Start) >= c.Unheard
 }

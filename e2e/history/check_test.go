@@ -128,7 +128,7 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 			h.forget(3)
 			h.tell(3, 200, order.Queued, "")
 		}, map[Kind]int{Stuck: 1}},
-		{"a lost order that Redis had granted, and its edge died", func(h *History) {
+		{"a lost order that Redis had granted", func(h *History) {
 			h.Unheard = 2 * time.Second
 			lose(h)
 			h.forget(3)
@@ -182,8 +182,8 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 
 func TestALossThatTheDesignAllowsIsCountedApart(t *testing.T) {
 	for name, allow := range map[string]func(*History){
-		"Redis forgot, and an edge died":  func(h *History) { h.Forgetful = true },
-		"an edge died that had not heard": func(h *History) { h.Unheard = time.Second },
+		"Redis forgot, and an edge died":     func(h *History) { h.Forgetful = true },
+		"it was queued without Redis's word": func(h *History) { h.Unheard = time.Second },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := good()

@@ -65,9 +65,9 @@ type History struct {
 	// (or was emptied) together with an edge. Then, and only then, a queued order
 	// may be lost, and its buyer must be told so.
 	Forgetful bool
-	// Unheard: an edge has died. What it had told "queued" without Redis's word, at
-	// least this long after the click, may be lost with it; its buyer must be told
-	// so. 0 if no edge died.
+	// Unheard is how long after its click a "queued" comes that is given without
+	// Redis's word. Nothing is reserved for it yet: if Redis stays away too long, or
+	// the edge dies, it comes to nothing, and its buyer must be told so. 0: never.
 	Unheard time.Duration
 	// Healed is when the last fault was over.
 	Healed time.Time
