@@ -85,8 +85,10 @@ func readAudit(t *testing.T, backend, product string) audit {
 func TestASaleOnTwoEdgesAndTwoBackends(t *testing.T) {
 	s := start(t, 2)
 	for _, args := range [][]string{
-		{"activity", "create", "--product", "1001", "--title", "Phone", "--total", "100",
-			"--start", "2026-01-01T00:00:00+08:00", "--end", "2100-01-01T00:00:00+08:00"},
+		{
+			"activity", "create", "--product", "1001", "--title", "Phone", "--total", "100",
+			"--start", "2026-01-01T00:00:00+08:00", "--end", "2100-01-01T00:00:00+08:00",
+		},
 		{"activity", "preheat", "1001"},
 		{"activity", "open", "1001"},
 	} {

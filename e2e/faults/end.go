@@ -124,7 +124,7 @@ func atRest(e *history.End) bool {
 			stored += int64(r.Quantity)
 		}
 	}
-	return stored == e.Sold && stored == e.Reserved
+	return e.Sold == stored && e.Reserved == stored
 }
 
 // lastWords asks for the fate of every order that was taken, again and again

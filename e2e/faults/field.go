@@ -96,10 +96,10 @@ func (f *Field) replaceRedis(ctx context.Context, replica *servicetest.Redis) er
 	replica.Configure(redisArgs(f.fsync)...)
 	errs = append(errs, f.redis.Do(ctx, "REPLICAOF", "NO", "ONE").Err())
 	for _, e := range f.Edges {
-		e.Lines.Redis.Retarget(replica.Addr())
+		e.Redis.Retarget(replica.Addr())
 	}
 	for _, b := range f.Backends {
-		b.Lines.Redis.Retarget(replica.Addr())
+		b.Redis.Retarget(replica.Addr())
 	}
 	return errors.Join(errs...)
 }

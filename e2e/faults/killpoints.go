@@ -39,7 +39,7 @@ func edgeDies(place string) func(*Field, *rand.Rand) Fault {
 		e, nth := f.Edges[r.IntN(len(f.Edges))], 1+r.IntN(20)
 		return Fault{
 			Inject: func(ctx context.Context) error {
-				if err := e.Process.Stop(); err != nil {
+				if err := e.Stop(); err != nil {
 					return err
 				}
 				if err := f.StartEdge(ctx, e, at(place, nth)); err != nil {
@@ -63,7 +63,7 @@ func backendDies(place string, prepare, after func(*Field) error) func(*Field, *
 		return Fault{
 			Inject: func(ctx context.Context) error {
 				for _, b := range f.Backends {
-					if err := b.Process.Stop(); err != nil {
+					if err := b.Stop(); err != nil {
 						return err
 					}
 					if err := f.StartBackend(ctx, b, at(place, nth)); err != nil {

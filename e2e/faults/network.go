@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/seckill-edge/seckill/e2e/proxy"
@@ -29,7 +30,7 @@ func (f *Field) lines(p pick, r *rand.Rand) []*proxy.Proxy {
 	for _, b := range f.Backends {
 		ofBackends = append(ofBackends, p(b.Lines))
 	}
-	all := append(ofEdges[:len(ofEdges):len(ofEdges)], ofBackends...)
+	all := slices.Concat(ofEdges, ofBackends)
 	switch n := r.IntN(4); {
 	case n == 0:
 		return all
@@ -84,7 +85,7 @@ func deaf(r *rand.Rand) proxy.Mode {
 // and dies with what it knows of them.
 func deafAndKilled(f *Field, r *rand.Rand) Fault {
 	e, after := f.Edges[r.IntN(len(f.Edges))], between(r, short)
-	line := e.Lines.Redis
+	line := e.Redis
 	return Fault{
 		Inject: func(ctx context.Context) error {
 			if err := line.Set(proxy.Mode{Down: proxy.Way{Deaf: true}}); err != nil {

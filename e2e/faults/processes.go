@@ -16,14 +16,14 @@ type victim struct {
 
 func (f *Field) edge(e *stack.Edge) victim {
 	return victim{
-		kill: e.Kill, stop: e.Process.Stop, pause: e.Pause, resume: e.Resume,
+		kill: e.Kill, stop: e.Stop, pause: e.Pause, resume: e.Resume,
 		start: func(ctx context.Context) error { return f.StartEdge(ctx, e) },
 	}
 }
 
 func (f *Field) backend(b *stack.Backend) victim {
 	return victim{
-		kill: b.Kill, stop: b.Process.Stop, pause: b.Pause, resume: b.Resume,
+		kill: b.Kill, stop: b.Stop, pause: b.Pause, resume: b.Resume,
 		start: func(ctx context.Context) error { return f.StartBackend(ctx, b) },
 	}
 }

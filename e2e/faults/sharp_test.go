@@ -59,10 +59,10 @@ func smallSale(t *testing.T, f *Field, spoil proxy.Mode, seed uint64) *history.H
 			r := rand.New(rand.NewPCG(seed, uint64(b)))
 			for n := range 8 {
 				if b == 0 && n == 2 {
-					require.NoError(t, f.Edges[0].Lines.Redis.Set(spoil))
+					require.NoError(t, f.Edges[0].Redis.Set(spoil))
 				}
 				if b == 0 && n == 5 {
-					require.NoError(t, f.Edges[0].Lines.Redis.Set(proxy.Mode{}))
+					require.NoError(t, f.Edges[0].Redis.Set(proxy.Mode{}))
 				}
 				click := c.click(ctx, r.IntN(len(c.edges)), fmt.Sprint("b", b), 1+r.IntN(2))
 				mu.Lock()

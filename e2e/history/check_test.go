@@ -92,14 +92,18 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 				h.tell(n, 200, order.Created, "")
 			}
 		}, map[Kind]int{Oversold: 1, Lost: 4}},
-		{"a buyer over the limit in SQL", func(h *History) { h.End.Rows[0].Quantity = 3; h.End.Reserved = 8; h.End.Sold, h.End.Available = 8, 2 },
-			map[Kind]int{Duplicated: 2}}, // and the order is not what was asked for
+		{
+			"a buyer over the limit in SQL", func(h *History) { h.End.Rows[0].Quantity = 3; h.End.Reserved = 8; h.End.Sold, h.End.Available = 8, 2 },
+			map[Kind]int{Duplicated: 2},
+		}, // and the order is not what was asked for
 		{"a buyer over the limit in Redis", func(h *History) { h.End.Entries[0].Quantity = 3 }, map[Kind]int{Duplicated: 1}},
 		{"one id for two clicks", func(h *History) { c := h.Clicks[0]; h.Clicks = append(h.Clicks, c) }, map[Kind]int{Duplicated: 1}},
-		{"one id in two rows", func(h *History) {
-			h.End.Rows = append(h.End.Rows, Row{OrderID: id(1), Buyer: "buyer-1", Quantity: 2, State: order.Rejected})
+		{
+			"one id in two rows", func(h *History) {
+				h.End.Rows = append(h.End.Rows, Row{OrderID: id(1), Buyer: "buyer-1", Quantity: 2, State: order.Rejected})
+			},
+			map[Kind]int{Duplicated: 1, Lost: 2, Stuck: 1},
 		},
-			map[Kind]int{Duplicated: 1, Lost: 2, Stuck: 1}},
 		{"one id twice in the records", func(h *History) {
 			e := h.End.Entries[0]
 			e.Mark = lua.MarkRejected
@@ -120,8 +124,10 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 		{"an order stored for another buyer", func(h *History) { h.End.Rows[0].Buyer = "buyer-7" }, map[Kind]int{Duplicated: 2}},
 		{"a lost order whose buyer reads created", lose, map[Kind]int{Lost: 1}},
 		{"a lost order whose buyer finds nothing", func(h *History) { lose(h); h.tell(3, 404, "", "") }, map[Kind]int{Lost: 1}},
-		{"a lost order that the design does not allow", func(h *History) { lose(h); h.forget(3); h.tell(3, 200, order.Rejected, order.ReasonLost) },
-			map[Kind]int{Lost: 1}},
+		{
+			"a lost order that the design does not allow", func(h *History) { lose(h); h.forget(3); h.tell(3, 200, order.Rejected, order.ReasonLost) },
+			map[Kind]int{Lost: 1},
+		},
 		{"a lost order that it allows, but the buyer waits for ever", func(h *History) {
 			h.Forgetful = true
 			lose(h)
@@ -151,8 +157,10 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 			h.End.Entries = append(h.End.Entries, Entry{"buyer-4", lua.Entry{Mark: lua.MarkQueued, OrderID: id(4), Quantity: 1}})
 		}, map[Kind]int{Stuck: 2}},
 		{"judged too early", func(h *History) { h.forget(3); h.End.At = begin }, map[Kind]int{Stuck: 1}},
-		{"stored and not settled", func(h *History) { h.End.Entries[1].Mark = lua.MarkQueued; h.End.Frozen, h.End.Sold = 2, 5 },
-			map[Kind]int{Stuck: 2}},
+		{
+			"stored and not settled", func(h *History) { h.End.Entries[1].Mark = lua.MarkQueued; h.End.Frozen, h.End.Sold = 2, 5 },
+			map[Kind]int{Stuck: 2},
+		},
 		{"rejected and not released", func(h *History) {
 			h.Clicks[0].Status, h.Clicks[0].OrderID = 0, ""
 			h.forget(1)

@@ -38,8 +38,12 @@ func TestLinearizable(t *testing.T) {
 		{"come again does nothing", []Click{at("a", 2, 0, 10, 503, lua.Held), at("a", 2, 20, 30, 202, 0)}, nil, true},
 		{"no answer, and it happened", []Click{at("a", 2, 0, 10, 0, 0), at("a", 1, 20, 30, 409, lua.AlreadyBought)}, nil, true},
 		{"no answer, and it did not", []Click{at("a", 2, 0, 10, 0, 0), at("a", 2, 20, 30, 202, 0)}, nil, true},
-		{"queued late, taken later", []Click{at("a", 2, 0, 260, 202, 0), at("b", 2, 300, 310, 202, 0)},
-			[]Told{{OrderID: "a0", Status: 200, State: order.Rejected, Reason: order.Reason(lua.TooFew.String())}}, true},
+		{
+			"queued late, taken later",
+			[]Click{at("a", 2, 0, 260, 202, 0), at("b", 2, 300, 310, 202, 0)},
+			[]Told{{OrderID: "a0", Status: 200, State: order.Rejected, Reason: order.Reason(lua.TooFew.String())}},
+			true,
+		},
 
 		{"sold four units of three", []Click{at("a", 2, 0, 10, 202, 0), at("b", 2, 20, 30, 202, 0)}, nil, false},
 		{"a buyer over the limit", []Click{at("a", 2, 0, 10, 202, 0), at("a", 1, 0, 10, 202, 0)}, nil, false},

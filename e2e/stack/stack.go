@@ -133,8 +133,7 @@ func (s *Stack) Seckilld(ctx context.Context, args ...string) (string, error) {
 	cmd.Env = backendEnv(s.addressesOf(Lines{}))
 	out, err := cmd.Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			err = fmt.Errorf("%w: %s", err, exit.Stderr)
 		}
 		return string(out), fmt.Errorf("seckilld %v: %w", args, err)
@@ -237,13 +236,13 @@ func (s *Stack) Stop() error {
 	var errs []error
 	for _, e := range s.Edges {
 		if e.Process != nil {
-			errs = append(errs, e.Process.Stop())
+			errs = append(errs, e.Stop())
 		}
 		e.close()
 	}
 	for _, b := range s.Backends {
 		if b.Process != nil {
-			errs = append(errs, b.Process.Stop())
+			errs = append(errs, b.Stop())
 		}
 		b.close()
 	}

@@ -25,8 +25,13 @@ func TestAnIDSaysWhomItIsFor(t *testing.T) {
 	}
 	id := OwnID("01kb7q3x5e8g9h0jkmnpqrstvw", "1001", "alice")
 	for _, other := range [][3]string{
-		{id, "1001", "bob"}, {id, "1002", "alice"}, {id, "1001a", "lice"}, {id, "", "1001alice"},
-		{id[:IDLength-1], "1001", "alice"}, {"", "1001", "alice"}, {id[:IDLength-1] + "!", "1001", "alice"},
+		{id, "1001", "bob"},
+		{id, "1002", "alice"},
+		{id, "1001a", "lice"},
+		{id, "", "1001alice"},
+		{id[:IDLength-1], "1001", "alice"},
+		{"", "1001", "alice"},
+		{id[:IDLength-1] + "!", "1001", "alice"},
 		{"01kb7q3x5e8g9h0jkmnqqrst" + id[24:], "1001", "alice"},
 	} {
 		require.False(t, OwnedBy(other[0], other[1], other[2]), "%v", other)
