@@ -44,6 +44,9 @@ type Config struct {
 	Token string
 	// Migrate brings the schema up to date as soon as the database answers.
 	Migrate bool
+	// AcceptRedisRisk says that a Redis which may evict or forget is meant, as in
+	// development: it is shown and not warned about.
+	AcceptRedisRisk bool
 	// Consume bounds batches and prefetch.
 	Consume consume.Config
 }
@@ -121,15 +124,15 @@ func New(c Config, d Deps) (*Backend, error) {
 		Log:       d.Log,
 	})
 	b.inHand = func() int { return b.consumer.InHand() + b.settler.Pending() }
-	b.activities = activities.New(activities.Deps{
-		Store: d.Store, Redis: d.Redis, Queue: d.Broker, Now: d.Now, Random: d.Random, Log: d.Log, InHand: b.inHand,
-	})
-	b.follower = activities.NewFollower(b.activities)
-	b.guard = newGuard(b.activities, b.metrics, d.Log)
 	var err error
 	if b.id, err = order.NewID(d.Now(), d.Random); err != nil {
 		return nil, fmt.Errorf("naming a backend: %w", err)
 	}
+	b.activities = activities.New(activities.Deps{
+		Store: d.Store, Redis: d.Redis, Queue: d.Broker, Now: d.Now, Random: d.Random, Log: d.Log, InHand: b.inHand, Self: b.id,
+	})
+	b.follower = activities.NewFollower(b.activities)
+	b.guard = newGuard(b.activities, b.metrics, d.Log, c.AcceptRedisRisk)
 	b.relay = relay.New(relay.Deps{Redis: d.Redis, Store: d.Store, Publisher: b.publisher, Metrics: b.metrics, Log: d.Log})
 	b.reconciler = reconcile.New(reconcile.Deps{
 		Redis: d.Redis, Store: d.Store, Queue: d.Broker, Relay: b.relay, Settler: b.settler, Metrics: b.metrics, Log: d.Log,

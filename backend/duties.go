@@ -174,13 +174,14 @@ func (s source) RefundsDue(ctx context.Context) (int64, error) { return s.deps.S
 func (s source) Stocks(ctx context.Context) ([]metrics.Stock, error) {
 	audits, err := s.activities.AuditAll(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("auditing for a scrape: %w", err)
+		err = fmt.Errorf("auditing for a scrape: %w", err)
 	}
 	stocks := make([]metrics.Stock, len(audits))
 	for i, a := range audits {
 		stocks[i] = metrics.Stock{
 			Product: a.ProductID, Total: a.Total, Available: a.Available, Frozen: a.Frozen, Sold: a.Sold, Outbox: a.Outbox, Drift: a.Drift,
+			DriftUnknown: !a.QueueKnown,
 		}
 	}
-	return stocks, nil
+	return stocks, err
 }

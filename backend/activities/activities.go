@@ -36,6 +36,9 @@ type Deps struct {
 	// InHand is the number of messages and orders this process is working on;
 	// nil in a process that consumes nothing.
 	InHand func() int
+	// Self is this process's id among the backends, whose words in Redis say what
+	// the others have in hand; empty in a process that consumes nothing.
+	Self string
 }
 
 // Service manages activities. It is safe for concurrent use, also by several

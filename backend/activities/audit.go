@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,9 +19,12 @@ type Audit struct {
 	Total, Available, Frozen, Sold int64
 	// Outbox is the number of orders the broker has not confirmed yet.
 	Outbox int64
-	// Queued is the number of messages, of all activities, that wait in the
-	// broker or are being stored by this process.
-	Queued int
+	// Queued is the number of messages and orders, of all activities, that wait in
+	// the broker or are in the hands of a backend. QueueKnown says that the broker
+	// was asked; without it Queued is what the backends have in hand, and Drift
+	// counts only what nothing in the broker could explain.
+	Queued     int
+	QueueKnown bool
 	// Orders and Units count SQL's orders by state.
 	Orders map[order.State]int64
 	Units  map[order.State]int64
@@ -42,74 +46,84 @@ const (
 	// stood still.
 	readings     = 6
 	readingPause = 60 * time.Millisecond
+	// hearWithin bounds the further readings for which backends are waited for: each
+	// says four times a second what it has in hand.
+	hearWithin = 2 * time.Second
 )
 
 // Audit compares the stores for the activity that product sells through, else
 // its newest. It reads Redis, SQL, and Redis again, and takes the reading only
 // if Redis has not moved. A drift is believed only when it stands in every
-// reading: orders in another backend's hands are nowhere to be seen for some
-// milliseconds.
+// reading, and after every backend has said that it has nothing in hand. Without
+// the broker it says what is certain.
 func (s *Service) Audit(ctx context.Context, product string) (Audit, error) {
 	a, err := s.find(ctx, product)
 	if err != nil {
 		return Audit{}, err
 	}
-	return s.audit(ctx, a)
+	return s.audit(ctx, a, &traffic{Service: s})
 }
 
-func (s *Service) audit(ctx context.Context, a store.Activity) (Audit, error) {
+func (s *Service) audit(ctx context.Context, a store.Activity, t *traffic) (Audit, error) {
 	var best Audit
-	for n := range readings {
-		got, err := s.read(ctx, a)
+	inDoubt := false
+	began := time.Now()
+	t.forget()
+	for n := 0; ; n++ {
+		got, doubt, err := s.read(ctx, a, t)
 		if err != nil {
 			return Audit{}, fmt.Errorf("auditing activity %s of product %s: %w", a.ID, a.ProductID, err)
 		}
-		if got.Consistent && got.Drift == 0 {
+		if got.Consistent && got.Drift == 0 && !doubt {
 			return got, nil
 		}
-		if n == 0 || got.Consistent || !best.Consistent {
-			best = got
+		better := got.Consistent && !best.Consistent ||
+			got.Consistent == best.Consistent && (got.Drift <= best.Drift || inDoubt && !doubt)
+		if n == 0 || better {
+			best, inDoubt = got, doubt
 		}
-		if n == readings-1 {
-			break
+		if n >= readings-1 && (!doubt || time.Since(began) > hearWithin) {
+			return best, nil
 		}
 		timer := time.NewTimer(readingPause)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return Audit{}, fmt.Errorf("auditing product %s: %w", a.ProductID, ctx.Err())
+			return best, nil // what is certain by now
 		}
 	}
-	return best, nil
 }
 
-// read is one reading of all stores.
-func (s *Service) read(ctx context.Context, a store.Activity) (Audit, error) {
+// read is one reading of all stores. doubt says that Drift leaves out what orders
+// in the hands of a backend that has not spoken yet may explain.
+func (s *Service) read(ctx context.Context, a store.Activity, t *traffic) (out Audit, doubt bool, err error) {
 	before, _, err := s.snapshot(ctx, a.ProductID)
 	if err != nil {
-		return Audit{}, err
+		return Audit{}, false, err
 	}
+	t.saw(before)
 	// What is on its way is counted before SQL is read: what was stored in
 	// between is then seen twice, which explains a difference, and never missed.
-	waiting, _, err := s.Queue.Depth(ctx)
+	way, err := t.look(ctx)
 	if err != nil {
-		return Audit{}, fmt.Errorf("asking the broker for its depth: %w", err)
+		return Audit{}, false, err
 	}
-	inHand := s.InHand()
 	totals, err := s.Store.Totals(ctx, a.ID)
 	if err != nil {
-		return Audit{}, err
+		return Audit{}, false, err
 	}
 	after, _, err := s.snapshot(ctx, a.ProductID)
 	if err != nil {
-		return Audit{}, err
+		return Audit{}, false, err
 	}
-	out := Audit{
+	t.saw(after)
+	out = Audit{
 		ActivityID: a.ID,
 		ProductID:  a.ProductID,
 		Total:      a.Total,
-		Queued:     waiting + inHand,
+		Queued:     way.messages,
+		QueueKnown: way.queueKnown,
 		Orders:     map[order.State]int64{},
 		Units:      map[order.State]int64{},
 		Consistent: same(before, after),
@@ -121,12 +135,15 @@ func (s *Service) read(ctx context.Context, a store.Activity) (Audit, error) {
 		out.Known, out.Damaged = true, after.Damaged
 		out.Available, out.Frozen, out.Sold, out.Outbox = after.Available, after.Frozen, after.Sold, after.Outbox
 	}
-	out.Drift = drift(a, out, s.InHand() > 0)
-	return out, nil
+	busy := out.Outbox > 0 || out.Queued > 0 || !out.QueueKnown || s.InHand() > 0
+	out.Drift = drift(a, out, busy || way.unheard)
+	doubt = !busy && way.unheard && drift(a, out, false) != out.Drift
+	return out, doubt, nil
 }
 
 // drift is the units that nothing explains. SQL never holds more than Redis has
-// given away, whatever is on its way; it may hold less until all has arrived.
+// given away, whatever is on its way; it may hold less until all has arrived,
+// while the sale is busy.
 func drift(a store.Activity, got Audit, busy bool) int64 {
 	held := got.Units[order.Created] + got.Units[order.Paid]
 	if !got.Known && a.State == store.Closed {
@@ -137,7 +154,7 @@ func drift(a store.Activity, got Audit, busy bool) int64 {
 	}
 	given := got.Frozen + got.Sold
 	unexplained := abs(a.Total - got.Available - given)
-	if got.Outbox == 0 && got.Queued == 0 && !busy {
+	if !busy {
 		return unexplained + abs(held-given)
 	}
 	return unexplained + max(0, held-given)
@@ -154,22 +171,26 @@ func same(a, b *lua.Snapshot) bool {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// AuditAll audits every activity that is in Redis and not closed.
+// AuditAll audits every activity that is open or held. One that cannot be audited
+// is left out; the error says why.
 func (s *Service) AuditAll(ctx context.Context) ([]Audit, error) {
 	all, err := s.Store.Activities(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("auditing all activities: %w", err)
 	}
 	var audits []Audit
+	var errs []error
+	t := &traffic{Service: s}
 	for _, a := range all {
 		if a.State != store.Open && a.State != store.Held {
 			continue
 		}
-		audit, err := s.audit(ctx, a)
+		audit, err := s.audit(ctx, a, t)
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
 		audits = append(audits, audit)
 	}
-	return audits, nil
+	return audits, errors.Join(errs...)
 }

@@ -45,7 +45,8 @@ type Audit struct {
 	Frozen     int64                 `json:"frozen" doc:"Units reserved and not settled, from Redis."`
 	Sold       int64                 `json:"sold" doc:"Units settled, from Redis."`
 	Outbox     int64                 `json:"outbox" doc:"Orders the broker has not confirmed yet."`
-	Queued     int                   `json:"queued" doc:"Messages of all activities that wait in the broker or are being stored by this process."`
+	Queued     int                   `json:"queued" doc:"Messages and orders of all activities that wait in the broker or are in the hands of a backend."`
+	QueueKnown bool                  `json:"queue_known" doc:"The broker was asked. If false, queued is what backends have in hand, and drift is only what nothing in the broker could explain."`
 	Orders     map[order.State]int64 `json:"orders" doc:"Orders in SQL, by state."`
 	Units      map[order.State]int64 `json:"units" doc:"Their units, by state."`
 	Drift      int64                 `json:"drift" doc:"Units on which the stores disagree beyond what is on its way. 0 is right."`

@@ -12,11 +12,14 @@ type Stock struct {
 	Product                               string
 	Total, Available, Frozen, Sold, Drift int64
 	Outbox                                int64
+	// DriftUnknown leaves the drift out: the broker did not say what is on its way.
+	DriftUnknown bool
 }
 
 // Source reads, while somebody scrapes, what is counted elsewhere. A failure is
 // shown as a missing value, never as 0.
 type Source interface {
+	// Stocks may return some with an error that says why others are missing.
 	Stocks(ctx context.Context) ([]Stock, error)
 	Depth(ctx context.Context) (waiting, dead int, err error)
 	Unsettled() int
@@ -66,23 +69,25 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	gauge(unsettledDesc, float64(s.source.Unsettled()))
-	if waiting, dead, err := s.source.Depth(ctx); err == nil {
+	// A broker that hangs must not use up the time of all others.
+	asking, enough := context.WithTimeout(ctx, s.timeout/3)
+	defer enough()
+	if waiting, dead, err := s.source.Depth(asking); err == nil {
 		gauge(depthDesc, float64(waiting), "waiting")
 		gauge(depthDesc, float64(dead), "dead")
 	}
 	if due, err := s.source.RefundsDue(ctx); err == nil {
 		gauge(refundsDesc, float64(due))
 	}
-	stocks, err := s.source.Stocks(ctx)
-	if err != nil {
-		return
-	}
+	stocks, _ := s.source.Stocks(ctx) // what cannot be read is missing
 	for _, stock := range stocks {
 		gauge(totalDesc, float64(stock.Total), stock.Product)
 		gauge(availableDesc, float64(stock.Available), stock.Product)
 		gauge(frozenDesc, float64(stock.Frozen), stock.Product)
 		gauge(soldDesc, float64(stock.Sold), stock.Product)
-		gauge(driftDesc, float64(stock.Drift), stock.Product)
+		if !stock.DriftUnknown {
+			gauge(driftDesc, float64(stock.Drift), stock.Product)
+		}
 		gauge(outboxDesc, float64(stock.Outbox), stock.Product)
 	}
 }

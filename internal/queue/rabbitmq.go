@@ -42,7 +42,7 @@ func newRabbitMQ(address string) (Broker, error) {
 	if uri.Vhost != "/" {
 		r.addr += "/" + uri.Vhost
 	}
-	r.look.broker = r
+	r.look.broker, r.look.turn = r, make(chan struct{}, 1)
 	return r, nil
 }
 

@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -12,7 +11,9 @@ import (
 type inspector struct {
 	broker *rabbitMQ
 
-	mu     sync.Mutex
+	// turn holds one token for the one who looks: who waits for it can give up when
+	// a broker hangs.
+	turn   chan struct{}
 	conn   *connection
 	ch     *amqp.Channel
 	closed bool
@@ -25,16 +26,20 @@ func (r *rabbitMQ) Depth(ctx context.Context) (waiting, dead int, err error) {
 
 // Close closes the connection that Depth keeps.
 func (r *rabbitMQ) Close() error {
-	r.look.mu.Lock()
-	defer r.look.mu.Unlock()
+	r.look.turn <- struct{}{}
+	defer func() { <-r.look.turn }()
 	r.look.closed = true
 	r.look.drop()
 	return nil
 }
 
 func (i *inspector) depth(ctx context.Context) (waiting, dead int, err error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	select {
+	case i.turn <- struct{}{}:
+	case <-ctx.Done():
+		return 0, 0, fmt.Errorf("asking RabbitMQ at %s for the depth of its queues: others have waited for its answer until now: %w", i.broker.addr, ctx.Err())
+	}
+	defer func() { <-i.turn }()
 	if i.closed {
 		return 0, 0, ErrClosed
 	}

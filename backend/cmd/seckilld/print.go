@@ -82,18 +82,26 @@ func (a *app) printAudit(audit api.Audit) error {
 	} else {
 		err = a.columns(func(w io.Writer) { writeAudit(w, audit) })
 	}
-	if err == nil && audit.Drift != 0 {
-		err = fmt.Errorf("%w on %d units of product %s", errDrift, audit.Drift, audit.ProductID)
+	switch {
+	case err != nil:
+		return err
+	case audit.Drift != 0:
+		return fmt.Errorf("%w on %d units of product %s", errDrift, audit.Drift, audit.ProductID)
+	case !audit.QueueKnown:
+		return fmt.Errorf("the broker cannot be asked what is on its way for product %s: its drift is not known", audit.ProductID)
 	}
-	return err
+	return nil
 }
 
 func writeAudit(w io.Writer, audit api.Audit) {
 	fmt.Fprintf(w, "product\t%s\nactivity\t%s\n", audit.ProductID, audit.ActivityID)
 	fmt.Fprintf(w, "units\ttotal %d = available %d + frozen %d + sold %d\n", audit.Total, audit.Available, audit.Frozen, audit.Sold)
-	fmt.Fprintf(w, "on the way\toutbox %d orders, queue %d messages\n", audit.Outbox, audit.Queued)
+	fmt.Fprintf(w, "on the way\toutbox %d orders, queue and backends %d messages and orders\n", audit.Outbox, audit.Queued)
 	for _, state := range slices.Sorted(maps.Keys(audit.Orders)) {
 		fmt.Fprintf(w, "%s\t%d orders, %d units\n", state, audit.Orders[state], audit.Units[state])
+	}
+	if !audit.QueueKnown {
+		fmt.Fprintln(w, "note\tthe broker does not answer; the drift is what is certain without it")
 	}
 	if !audit.Known {
 		fmt.Fprintln(w, "note\tRedis has nothing of this activity")
