@@ -63,8 +63,8 @@ func checkActivity(a Activity) error {
 	if !order.ValidProduct(a.ID) {
 		wrong("the activity id must have 1 to %d of A-Z a-z 0-9 _ -", order.MaxProductBytes)
 	}
-	if a.Start.UnixMilli() < 0 || a.End.UnixMilli() > latest || a.Start.UnixMilli() >= a.End.UnixMilli() {
-		wrong("start %v and end %v: the end must be at least a millisecond after the start, both after 1970", a.Start, a.End)
+	if !order.ValidTime(a.Start) || !order.ValidTime(a.End) || a.Start.UnixMilli() >= a.End.UnixMilli() {
+		wrong("start %v and end %v: the end must be at least a millisecond after the start, both in the years 1970 to 9999", a.Start, a.End)
 	}
 	if a.Total < 1 || a.Total > order.MaxUnits {
 		wrong("total %d, want 1 to %d", a.Total, order.MaxUnits)

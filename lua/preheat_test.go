@@ -8,6 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seckill-edge/seckill/internal/order"
 )
 
 func TestPreheat(t *testing.T) {
@@ -88,8 +90,8 @@ func TestPreheatArguments(t *testing.T) {
 		"product id":          func(a *Activity) { a.ProductID = "a b" },
 		"activity id":         func(a *Activity) { a.ID = strings.Repeat("a", 65) },
 		"start":               func(a *Activity) { a.End = a.Start },
-		"after 1970":          func(a *Activity) { a.Start = time.UnixMilli(-1) },
-		"end":                 func(a *Activity) { a.End = time.UnixMilli(1 << 48) },
+		"years 1970 to 9999":  func(a *Activity) { a.Start = time.UnixMilli(-1) },
+		"end":                 func(a *Activity) { a.End = order.LastTime.Add(time.Millisecond) },
 		"total 0":             func(a *Activity) { a.Total = 0 },
 		"total 1000000001":    func(a *Activity) { a.Total = 1_000_000_001 },
 		"limit per user 0":    func(a *Activity) { a.Limit = 0 },

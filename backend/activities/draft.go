@@ -51,7 +51,7 @@ func (e *Invalid) Error() string {
 
 const (
 	allowedID    = "must be 1 to 64 of A-Z a-z 0-9 _ and -"
-	allowedTime  = "must be a time with its zone, like 2026-11-11T20:00:00+08:00"
+	allowedTime  = "must be a time with its zone, in the years 1970 to 9999 UTC, like 2026-11-11T20:00:00+08:00"
 	titleBytes   = 255
 	maxPayWindow = 7 * 24 * time.Hour
 )
@@ -68,10 +68,10 @@ func (d Draft) activity(now time.Time) (store.Activity, error) {
 	check(order.ValidProduct(d.ProductID), "product_id", d.ProductID, allowedID)
 	check(validTitle(d.Title), "title", d.Title, "must be at most 255 bytes of UTF-8 without control characters")
 	start, err := time.Parse(time.RFC3339, d.Start)
-	check(err == nil, "start", d.Start, allowedTime)
+	check(err == nil && order.ValidTime(start), "start", d.Start, allowedTime)
 	end, err2 := time.Parse(time.RFC3339, d.End)
-	check(err2 == nil, "end", d.End, allowedTime)
-	if err == nil && err2 == nil {
+	check(err2 == nil && order.ValidTime(end), "end", d.End, allowedTime)
+	if err == nil && err2 == nil && order.ValidTime(start) && order.ValidTime(end) {
 		check(start.Truncate(time.Millisecond).Before(end.Truncate(time.Millisecond)), "end", d.End, "must be after the start, "+d.Start)
 		check(end.After(now), "end", d.End, "must be in the future; it is "+now.UTC().Format(time.RFC3339)+" now")
 	}

@@ -118,6 +118,23 @@ func draft(change func(map[string]any)) string {
 
 func unchanged(map[string]any) {}
 
+// A time that is in the store and out of every bound breaks no answer.
+func TestStoredTimesOutOfBounds(t *testing.T) {
+	s := newSite(t, "")
+	require.NoError(t, s.store.CreateActivity(t.Context(), store.Activity{
+		ID: "a", ProductID: "1001", Start: time.UnixMilli(-1 << 50), End: time.UnixMilli(1 << 60), Total: 1, Limit: 1, State: store.Scheduled,
+	}))
+	id, err := order.NewID(time.Now(), rand.Reader)
+	require.NoError(t, err)
+	_, err = s.store.SaveOrders(t.Context(), []order.Order{{ID: id, ActivityID: "a", ProductID: "1001", UserID: "u", Quantity: 1, Claim: 1, ReservedAt: time.UnixMilli(1 << 48)}})
+	require.NoError(t, err)
+	for _, path := range []string{"/api/activities", "/api/activities/1001", "/api/orders/" + id} {
+		out := s.do(t, request{path: path})
+		require.Equal(t, http.StatusOK, out.Code, path)
+		require.True(t, json.Valid(out.Body.Bytes()), path)
+	}
+}
+
 func TestSaleThroughTheAPI(t *testing.T) {
 	s := newSite(t, "")
 	created := s.do(t, request{method: http.MethodPost, path: "/api/activities", body: draft(unchanged)})

@@ -103,14 +103,14 @@ func deadLetterOf(l dead.Letter) DeadLetter {
 		Orders: make([]DeadOrder, len(l.Orders)), Bad: make([]DeadEntry, len(l.Bad)),
 	}
 	if !l.Since.IsZero() {
-		since := l.Since.UTC()
+		since := instant(l.Since)
 		out.Since = &since
 	}
 	if l.Wrong != nil {
 		out.Unreadable = l.Wrong.Error()
 	}
 	for i, o := range l.Orders {
-		out.Orders[i] = DeadOrder{ID: o.ID, UserID: o.UserID, Quantity: o.Quantity, Claim: o.Claim, ReservedAt: o.ReservedAt.UTC()}
+		out.Orders[i] = DeadOrder{ID: o.ID, UserID: o.UserID, Quantity: o.Quantity, Claim: o.Claim, ReservedAt: instant(o.ReservedAt)}
 	}
 	for i, b := range l.Bad {
 		out.Bad[i] = DeadEntry{OrderID: b.OrderID, Raw: dead.Escape(string(b.Raw)), Error: b.Err.Error()}

@@ -44,9 +44,9 @@ type Refunds struct {
 
 // PaymentOf puts a payment into JSON's shape.
 func PaymentOf(p store.Payment) Payment {
-	out := Payment{ID: p.ID, OrderID: p.OrderID, ActivityID: p.ActivityID, Outcome: string(p.Outcome), At: p.At.UTC()}
+	out := Payment{ID: p.ID, OrderID: p.OrderID, ActivityID: p.ActivityID, Outcome: string(p.Outcome), At: instant(p.At)}
 	if !p.RefundedAt.IsZero() {
-		at := p.RefundedAt.UTC()
+		at := instant(p.RefundedAt)
 		out.RefundedAt = &at
 	}
 	return out

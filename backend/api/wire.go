@@ -84,8 +84,8 @@ func ActivityOf(v activities.View) Activity {
 		ID:               v.ID,
 		ProductID:        v.ProductID,
 		Title:            v.Title,
-		Start:            v.Start.UTC(),
-		End:              v.End.UTC(),
+		Start:            instant(v.Start),
+		End:              instant(v.End),
 		Total:            v.Total,
 		Limit:            v.Limit,
 		PayWindowSeconds: int64(v.PayWindow / time.Second),
@@ -102,7 +102,7 @@ func ActivityOf(v activities.View) Activity {
 			Outbox:    s.Outbox,
 			Users:     s.Users,
 			Damaged:   s.Damaged,
-			Now:       s.Now.UTC(),
+			Now:       instant(s.Now),
 		}
 	}
 	return out
@@ -136,13 +136,25 @@ func OrderOf(o store.Order) Order {
 		Claim:      o.Claim,
 		State:      string(o.State),
 		Reason:     string(o.Reason),
-		ReservedAt: o.ReservedAt.UTC(),
-		CreatedAt:  o.CreatedAt.UTC(),
-		UpdatedAt:  o.UpdatedAt.UTC(),
+		ReservedAt: instant(o.ReservedAt),
+		CreatedAt:  instant(o.CreatedAt),
+		UpdatedAt:  instant(o.UpdatedAt),
 	}
 	if !o.DueAt.IsZero() {
-		due := o.DueAt.UTC()
+		due := instant(o.DueAt)
 		out.Due = &due
 	}
 	return out
+}
+
+// instant is t as JSON can say it: one in a store that is out of bounds must not
+// break a whole list.
+func instant(t time.Time) time.Time {
+	switch {
+	case t.Before(order.FirstTime):
+		return order.FirstTime
+	case t.After(order.LastTime):
+		return order.LastTime
+	}
+	return t.UTC()
 }

@@ -124,8 +124,7 @@ func parseEntry(line []byte) (o Order, err error) {
 	if o.Claim, err = number(fields[3], MaxQuantity); err != nil {
 		return o, fmt.Errorf("claim: %w", err)
 	}
-	const latest = 1<<48 - 1
-	ms, err := number(fields[4], latest)
+	ms, err := number(fields[4], lastMilli)
 	if err != nil {
 		return o, fmt.Errorf("time: %w", err)
 	}

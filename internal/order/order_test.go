@@ -105,6 +105,7 @@ func TestBadEntriesDoNotHarmTheirNeighbours(t *testing.T) {
 		{"quantity 1e3", id + "\tu\t1e3\t1\t1", id},
 		{"quantity too large", id + "\tu\t1000\t1\t1", id},
 		{"claim 0", id + "\tu\t1\t0\t1", id},
+		{"time after 9999", id + "\tu\t1\t1\t253402300800000", id},
 		{"time huge", id + "\tu\t1\t1\t99999999999999999999", id},
 		{"empty line", "", ""},
 	} {
