@@ -25,17 +25,22 @@ type guard struct {
 	activities *activities.Service
 	gauge      *metrics.Guard
 	log        *slog.Logger
+	level      slog.Level // of a problem's beginning
 
 	mu   sync.Mutex
 	last map[rails.Kind]string
 }
 
-func newGuard(a *activities.Service, m *metrics.Metrics, log *slog.Logger) *guard {
+func newGuard(a *activities.Service, m *metrics.Metrics, log *slog.Logger, accepted bool) *guard {
 	names := make([]string, len(rails.Kinds))
 	for i, k := range rails.Kinds {
 		names[i] = string(k)
 	}
-	return &guard{activities: a, gauge: m.NewGuard(names), log: log}
+	level := slog.LevelWarn
+	if accepted {
+		level = slog.LevelInfo
+	}
+	return &guard{activities: a, gauge: m.NewGuard(names), log: log, level: level}
 }
 
 // run asks again and again until ctx ends. While Redis or SQL is away the last
@@ -76,7 +81,7 @@ func (g *guard) set(problems []rails.Problem) {
 	for _, k := range rails.Kinds {
 		switch before, is := g.last[k], now[k]; {
 		case before == "" && is != "":
-			g.log.Warn("redis: not fit to hold a stock", "problem", string(k), "what", is)
+			g.log.Log(context.Background(), g.level, "redis: not fit to hold a stock", "problem", string(k), "what", is)
 		case before != "" && is == "":
 			g.log.Info("redis: a problem is over", "problem", string(k))
 		}

@@ -21,9 +21,9 @@ const (
 	saleTime = 24 * time.Hour
 )
 
-// sample brings the sample activity on sale: the one that the stores kept, if it
-// can still sell, else a new one. Nothing of value is sold here, so any Redis is
-// good enough.
+// sample brings the sample activity on sale: the one that the database kept, if it
+// is not over, else a new one. Nothing of value is sold here, so any Redis is good
+// enough.
 func sample(ctx context.Context, all *activities.Service, s settings, log *slog.Logger) (activities.View, error) {
 	kept, err := all.Show(ctx, product)
 	switch {
@@ -36,18 +36,21 @@ func sample(ctx context.Context, all *activities.Service, s settings, log *slog.
 	case !time.Now().Before(kept.End):
 		log.Warn("the kept activity is over; it is closed and a new one is made", "activity", kept.ID)
 		return replace(ctx, all, s)
+	case kept.State == store.Scheduled:
+		return preheat(ctx, all)
 	}
-	if _, err = all.Preheat(ctx, product, activities.AcceptRedisRisk); err == nil {
-		return open(ctx, all)
+	// The embedded Redis begins empty: the backend makes its stock from SQL again.
+	err = until(ctx, func() error {
+		v, err := all.Show(ctx, product)
+		if err == nil && (v.Snapshot == nil || !v.Snapshot.Proven() && v.State == store.Open) {
+			err = fmt.Errorf("the stock of the kept activity is not proven: %s", v.Why)
+		}
+		return err
+	})
+	if err != nil {
+		return kept, err
 	}
-	// The database was kept and the embedded Redis never is. A real Redis that
-	// has lost a sale is for its operator to look at.
-	if errors.Is(err, activities.ErrRefused) && kept.Snapshot == nil && s.redis == "" {
-		log.Warn("the kept activity has orders, and its stock went with the embedded Redis; it is closed and a new one is made",
-			"activity", kept.ID)
-		return replace(ctx, all, s)
-	}
-	return kept, err
+	return open(ctx, all)
 }
 
 func replace(ctx context.Context, all *activities.Service, s settings) (activities.View, error) {
@@ -67,6 +70,10 @@ func create(ctx context.Context, all *activities.Service, s settings) (activitie
 	if err != nil {
 		return activities.View{}, err
 	}
+	return preheat(ctx, all)
+}
+
+func preheat(ctx context.Context, all *activities.Service) (activities.View, error) {
 	if _, err := all.Preheat(ctx, product, activities.AcceptRedisRisk); err != nil {
 		return activities.View{}, err
 	}

@@ -77,7 +77,7 @@ func start(ctx context.Context, s settings, log *slog.Logger) (*works, error) {
 }
 
 func (w *works) startBackend(ctx context.Context) (*backend.Backend, error) {
-	b, err := backend.New(backend.Config{Listen: w.console}, backend.Deps{
+	b, err := backend.New(backend.Config{Listen: w.console, AcceptRedisRisk: true}, backend.Deps{
 		Redis: w.redis, Broker: w.broker, Store: w.store,
 		Now: time.Now, Random: rand.Reader, Log: w.log,
 	})

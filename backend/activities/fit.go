@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/seckill-edge/seckill/backend/rails"
@@ -23,13 +24,15 @@ func (s *Service) fit(ctx context.Context, a store.Activity, units int64, option
 	if err != nil {
 		return err
 	}
-	bad := rails.Refusable(problems)
-	if len(bad) > 0 && !slices.Contains(options, AcceptRedisRisk) {
+	bad, level := rails.Refusable(problems), slog.LevelWarn
+	if slices.Contains(options, AcceptRedisRisk) {
+		level = slog.LevelInfo // it is known and meant
+	} else if len(bad) > 0 {
 		return fmt.Errorf("%w: %s (or accept the risk, for development: --accept-redis-risk, in the API accept_redis_risk=true)",
 			ErrRefused, rails.Join(bad))
 	}
 	if len(problems) > 0 {
-		s.Log.Warn("activity: starting on a Redis that may not be fit to hold a stock", "activity", a.ID, "product", a.ProductID,
+		s.Log.Log(ctx, level, "activity: starting on a Redis that may not be fit to hold a stock", "activity", a.ID, "product", a.ProductID,
 			"problems", rails.Join(problems))
 	}
 	return nil
