@@ -196,9 +196,16 @@ func (e *edge) do(r *http.Request) (reply, error) {
 // closing.
 func (e *edge) must(method, path, user, body string) reply {
 	e.t.Helper()
-	r, err := e.ask(method, path, user, body)
+	return e.again(func() (reply, error) { return e.ask(method, path, user, body) })
+}
+
+// again asks until there is an answer: right after a reload Caddy may cut a fresh
+// connection that has reached the old listener.
+func (e *edge) again(ask func() (reply, error)) reply {
+	e.t.Helper()
+	r, err := ask()
 	for n := 0; n < 3 && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)); n++ {
-		r, err = e.ask(method, path, user, body)
+		r, err = ask()
 	}
 	require.NoError(e.t, err)
 	return r
