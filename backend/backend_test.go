@@ -147,8 +147,10 @@ func TestOrderThatCannotBeStored(t *testing.T) {
 		require.Eventually(t, func() bool { return w.stored(a) == 39 && len(w.broker.saw(queue.Retry)) == 1 }, soon, tick)
 		require.Equal(t, "1", w.broker.saw(queue.Retry)[0].Headers[queue.HeaderAttempt])
 
-		w.send(queue.Message{ID: "last try", Body: order.AppendMessage(nil, []order.Order{cursed}),
-			Headers: map[string]string{queue.HeaderAttempt: "4"}})
+		w.send(queue.Message{
+			ID: "last try", Body: order.AppendMessage(nil, []order.Order{cursed}),
+			Headers: map[string]string{queue.HeaderAttempt: "4"},
+		})
 		w.settled(39)
 		require.Len(t, w.broker.saw(queue.Dead), 1)
 		require.Equal(t, int64(61), w.snapshot().Available)

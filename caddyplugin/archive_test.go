@@ -79,10 +79,10 @@ func TestArchiveFailures(t *testing.T) {
 	defer cancel()
 	for name, answer := range map[string]func(w http.ResponseWriter, id string){
 		"a proxy's 404": func(w http.ResponseWriter, _ string) { http.NotFound(w, nil) },
-		"500":           func(w http.ResponseWriter, _ string) { w.WriteHeader(500) },
+		"500":           func(w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusInternalServerError) },
 		"redirect": func(w http.ResponseWriter, _ string) {
 			w.Header().Set("Location", "http://127.0.0.1:1/")
-			w.WriteHeader(302)
+			w.WriteHeader(http.StatusFound)
 		},
 		"no JSON":       func(w http.ResponseWriter, _ string) { _, _ = w.Write([]byte("<html>")) },
 		"another order": func(w http.ResponseWriter, _ string) { _, _ = w.Write([]byte(`{"order_id":"x","state":"paid"}`)) },

@@ -132,7 +132,8 @@ func (e *events) send(f gate.Fate) bool {
 	b = append(b, "\nevent: status\nid: "...)
 	b = append(b, f.State...)
 	b = append(b, "\ndata: "...)
-	b = append(appendFate(b, f), "\n\n"...)
+	b = appendFate(b, f)
+	b = append(b, "\n\n"...)
 	buffer.b = b
 	return e.write(b)
 }

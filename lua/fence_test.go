@@ -264,8 +264,10 @@ func TestLookingAtKeys(t *testing.T) {
 
 		types, err := KeyTypes(ctx, c, product)
 		require.NoError(t, err)
-		require.Equal(t, map[string]string{k.Activity: "hash", k.Stock: "string", k.Frozen: "string", k.Sold: "string",
-			k.Users: "hash", k.Outbox: "hash"}, types)
+		require.Equal(t, map[string]string{
+			k.Activity: "hash", k.Stock: "string", k.Frozen: "string", k.Sold: "string",
+			k.Users: "hash", k.Outbox: "hash",
+		}, types)
 		buyers, next, err := BuyersScan(ctx, c, product, 0, 100)
 		require.NoError(t, err)
 		require.Zero(t, next)

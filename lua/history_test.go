@@ -74,8 +74,10 @@ func (h *history) reserve(t *rapid.T) {
 			v = h.pick(t)
 		}
 		h.all = append(h.all, v)
-		reqs[i] = Request{OrderID: v.OrderID, UserID: v.UserID, Quantity: rapid.SampledFrom(historyQuantities).Draw(t, "quantity"),
-			Key: rapid.SampledFrom(historyKeys).Draw(t, "key")}
+		reqs[i] = Request{
+			OrderID: v.OrderID, UserID: v.UserID, Quantity: rapid.SampledFrom(historyQuantities).Draw(t, "quantity"),
+			Key: rapid.SampledFrom(historyKeys).Draw(t, "key"),
+		}
 	}
 	epoch := h.m.epoch
 	if rapid.IntRange(0, 9).Draw(t, "stale") == 0 {
@@ -191,6 +193,7 @@ func (h *history) compare() {
 				frozen += int64(e.Quantity)
 			case MarkSettled, MarkPaid:
 				sold += int64(e.Quantity)
+			default: // has given its units back
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func TestMoves(t *testing.T) {
 				}
 				s := audit(t, c)
 				require.False(t, s.Damaged, what)
-				require.Equal(t, units[end], [3]int64{s.Available, s.Frozen, s.Sold}, what)
+				require.Equal(t, [3]int64{s.Available, s.Frozen, s.Sold}, units[end], what)
 				require.Zero(t, s.Outbox, what)
 				entries, err := RecordOf(t.Context(), c, product, "u")
 				require.NoError(t, err)

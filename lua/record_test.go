@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -74,9 +75,7 @@ func TestOutbox(t *testing.T) {
 		for {
 			entries, next, err := OutboxScan(ctx, c, product, cursor, 100)
 			require.NoError(t, err)
-			for order, user := range entries {
-				got[order] = user
-			}
+			maps.Copy(got, entries)
 			if cursor = next; cursor == 0 {
 				break
 			}

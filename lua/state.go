@@ -18,8 +18,8 @@ var (
 
 // Errors of SetState, beside ErrDamaged.
 var (
-	ErrNoActivity    = errors.New("Redis has no activity of this product")
-	ErrOtherActivity = errors.New("Redis has another activity of this product")
+	ErrNoActivity    = errors.New("redis has no activity of this product")
+	ErrOtherActivity = errors.New("redis has another activity of this product")
 	ErrClosed        = errors.New("the activity is closed, which is final")
 	// ErrUnproven: Hold has shut it; Prove opens it.
 	ErrUnproven = errors.New("its stock is being proven")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -164,14 +163,4 @@ func (b *browser) press(key string) {
 func (b *browser) text(id string) string {
 	b.t.Helper()
 	return b.eval(`document.getElementById("` + id + `").innerText`)
-}
-
-// picture takes a screenshot in PNG.
-func (b *browser) picture() []byte {
-	b.t.Helper()
-	var shot struct{ Data string }
-	b.result(b.call("Page.captureScreenshot", map[string]any{"format": "png"}), &shot)
-	png, err := base64.StdEncoding.DecodeString(shot.Data)
-	require.NoError(b.t, err)
-	return png
 }

@@ -38,8 +38,8 @@ func (w *works) onStop(what string, end func(context.Context) error) {
 // carries while the backend still stores it.
 func (w *works) stop(ctx context.Context) error {
 	var errs []error
-	for i := len(w.closers) - 1; i >= 0; i-- {
-		c := w.closers[i]
+	for _, c := range slices.Backward(w.closers) {
+
 		w.log.Info("stopping", "part", c.what)
 		if err := c.end(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("stopping %s: %w", c.what, err))

@@ -38,7 +38,7 @@ type Field struct {
 }
 
 // Invalid reports every wrong field of what was asked.
-type Invalid struct{ Fields []Field }
+type Invalid struct{ Fields []Field } //nolint:errname // activities.Invalid says what it is
 
 // Error names each field, its value and what is allowed.
 func (e *Invalid) Error() string {

@@ -44,10 +44,14 @@ func TestJudge(t *testing.T) {
 	)
 	table := map[order.State]want{
 		"": {none: ok, 'q': Unpublished, 'c': SettledNotStored, 's': SettledNotStored, 'p': SettledNotStored, 'r': ok, 'x': ok, 'e': ok},
-		order.Created: {none: MissingInRedis, 'q': StoredNotSettled, 'c': ok, 's': conflict, 'p': conflict,
-			'r': conflict, 'x': conflict, 'e': conflict},
-		order.Paid: {none: MissingInRedis, 'q': StoredNotSettled, 'c': StoredNotSettled, 's': ok, 'p': ok,
-			'r': conflict, 'x': conflict, 'e': conflict},
+		order.Created: {
+			none: MissingInRedis, 'q': StoredNotSettled, 'c': ok, 's': conflict, 'p': conflict,
+			'r': conflict, 'x': conflict, 'e': conflict,
+		},
+		order.Paid: {
+			none: MissingInRedis, 'q': StoredNotSettled, 'c': StoredNotSettled, 's': ok, 'p': ok,
+			'r': conflict, 'x': conflict, 'e': conflict,
+		},
 	}
 	for _, back := range []order.State{order.Rejected, order.Cancelled, order.Expired} {
 		table[back] = want{none: ok, 'q': StoredNotSettled, 'c': StoredNotSettled, 's': conflict, 'p': conflict, 'r': ok, 'x': ok, 'e': ok}

@@ -130,7 +130,7 @@ func (r *rebuild) queue(ctx context.Context, s lua.Snapshot) (string, error) {
 	if err != nil || depth > 0 {
 		r.quietSince = time.Time{}
 		if err != nil {
-			return "waiting for the broker, which does not answer", nil //nolint:nilerr // it is waited for
+			return "waiting for the broker, which does not answer", nil
 		}
 		return fmt.Sprintf("waiting for %d messages of the queue to be stored", depth), nil
 	}

@@ -63,8 +63,10 @@ func New() *Metrics {
 		relayed:  counter("orders_relayed_total", "Orders the relay published because an edge had left them behind."),
 		settled:  counters("orders_settled_total", "Moves in Redis after storing, by what Redis said.", "result"),
 		lag:      histogram("settle_lag_seconds", "Time from an order's commit in SQL to its move in Redis.", prometheus.ExponentialBuckets(0.001, 2, 16)),
-		paused: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Subsystem: subsystem, Name: "database_paused",
-			Help: "1 while storing waits for the database to come back."}),
+		paused: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "database_paused",
+			Help: "1 while storing waits for the database to come back.",
+		}),
 		findings: counters("findings_total", "Differences between Redis, queue and SQL that inspections have found.", "kind"),
 		mended:   counters("mended_total", "Differences that were mended.", "kind"),
 		rebuilds: counter("rebuilds_total", "Times the stock of an activity was proven, and rebuilt where it was wrong."),

@@ -64,13 +64,15 @@ func differences() []difference {
 			w.age(orders)
 		}, found: map[compare.Kind]int{compare.StoredNotSettled: 1}, right: settled},
 
-		{name: "settled not stored", make: func(w *world, _ []order.Order) {
-			orders := w.reserve(3, 1)
-			w.confirm(orders)
-			w.settle(orders, lua.MarkSettled)
-			w.age(orders)
-		}, found: map[compare.Kind]int{compare.SettledNotStored: 3}, left: []compare.Kind{compare.SettledNotStored},
-			right: lua.Units{Available: 77, Sold: 23}},
+		{
+			name: "settled not stored", make: func(w *world, _ []order.Order) {
+				orders := w.reserve(3, 1)
+				w.confirm(orders)
+				w.settle(orders, lua.MarkSettled)
+				w.age(orders)
+			}, found: map[compare.Kind]int{compare.SettledNotStored: 3}, left: []compare.Kind{compare.SettledNotStored},
+			right: lua.Units{Available: 77, Sold: 23},
+		},
 
 		{name: "missing in Redis", make: func(w *world, sold []order.Order) {
 			for _, o := range sold[:4] {

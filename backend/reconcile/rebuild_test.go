@@ -129,7 +129,7 @@ func TestTwoAtOnce(t *testing.T) {
 		both.Go(func() { _, errs[0] = one.Rebuild(t.Context(), w.activity, "test") })
 		both.Go(func() { _, errs[1] = other.Rebuild(t.Context(), w.activity, "test") })
 		both.Wait()
-		require.True(t, (errs[0] == nil) != (errs[1] == nil), "%v", errs)
+		require.NotEqual(t, (errs[0] == nil), (errs[1] == nil), "%v", errs)
 		s := w.proven(lua.Open)
 		require.Equal(t, [3]int64{90, 0, 10}, [3]int64{s.Available, s.Frozen, s.Sold})
 		w.agree()

@@ -185,17 +185,18 @@ func TestReconcileByHTTP(t *testing.T) {
 			require.NoError(t, json.Unmarshal(out.Body.Bytes(), &report))
 			return report
 		}
-		require.True(t, (ptr(ask("?dry_run=true"))).Clean())
+		require.True(t, new(ask("?dry_run=true")).Clean())
 		require.NoError(t, w.redis.HDel(t.Context(), w.keys().Users, sold[0].UserID).Err())
 		dry := ask("?dry_run=true")
 		require.Equal(t, map[compare.Kind]int{compare.MissingInRedis: 1, compare.CounterDrift: 2}, dry.Counts)
 		require.False(t, dry.Clean())
 		require.Equal(t, sold[0].ID, dry.Findings[0].OrderID)
 		require.Equal(t, reconcile.Figure{Redis: "5", Right: "4"}, *dry.Findings[2].Figures)
-		require.True(t, (ptr(ask(""))).Clean())
+		require.True(t, new(ask("")).Clean())
 		require.Equal(t, "s", w.mark(sold[0]))
 		w.agree()
 	})
 }
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
+func ptr[T any](v T) *T { return new(v) }

@@ -195,7 +195,7 @@ func (w *Watch) prove(ctx context.Context, a store.Activity, p *plan, words stri
 	p.rebuildPause = min(2*p.rebuildPause, longRetry)
 	if ctx.Err() == nil && !errors.Is(err, fence.ErrBusy) && !errors.Is(err, lua.ErrClosed) {
 		w.Log.Error("fence: stock not proven; nothing is sold, trying for ever", "product", a.ProductID, "activity", a.ID,
-			"error", err, "again_in", p.rebuild.Sub(time.Now()).Round(time.Millisecond))
+			"error", err, "again_in", time.Until(p.rebuild).Round(time.Millisecond))
 	}
 }
 

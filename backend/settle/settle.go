@@ -200,6 +200,7 @@ func (s *Settler) call(ctx context.Context, p part) (done int, err error) {
 		switch m {
 		case lua.Done:
 			done++
+		case lua.Already:
 		case lua.Unknown, lua.Conflict:
 			s.log.Warn("settle: Redis has another story of a stored order", "product", p.product,
 				"order", p.moves[i].OrderID, "to", string(p.to), "answer", m)

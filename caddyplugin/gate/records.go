@@ -17,7 +17,7 @@ const readMax = 256
 // Why a record could not be read, beside what Redis says.
 var (
 	errReadBusy = errors.New("too many wait to be told of their orders")
-	errReadSlow = errors.New("Redis has not answered in time")
+	errReadSlow = errors.New("redis has not answered in time")
 )
 
 // records reads buyers' records. All that wait for one product now are read with

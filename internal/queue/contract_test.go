@@ -37,7 +37,7 @@ var contract = map[string]func(*testing.T, Broker){
 
 func TestContract(t *testing.T) {
 	brokers := map[string]func(*testing.T) string{
-		"memory": func(t *testing.T) string { return memoryOf(t) },
+		"memory": memoryOf,
 	}
 	if !testing.Short() {
 		brokers["rabbitmq"] = func(t *testing.T) string { return servicetest.SharedRabbitMQ(t).VHost(t) }

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 func (m *memory) Judge(ctx context.Context, limit int, verdict func(Message) Verdict) (judged int, err error) {
@@ -10,8 +11,8 @@ func (m *memory) Judge(ctx context.Context, limit int, verdict func(Message) Ver
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		for i := len(kept) - 1; i >= 0; i-- {
-			m.buried.PushFront(kept[i])
+		for _, k := range slices.Backward(kept) {
+			m.buried.PushFront(k)
 		}
 	}()
 	for ; judged < limit; judged++ {

@@ -35,7 +35,7 @@ func (r *rabbitMQ) connect(ctx context.Context, name string) (*connection, error
 		return errors.Join(declareTopology(ch), ch.Close())
 	})
 	if err != nil {
-		c.close(closeTimeout)
+		c.close()
 		return nil, fmt.Errorf("setting up RabbitMQ at %s: %w", r.addr, err)
 	}
 	return c, nil
@@ -66,7 +66,7 @@ func (r *rabbitMQ) dial(ctx context.Context, name string) (*connection, error) {
 	switch {
 	case err == nil && !inTime:
 		err = ctx.Err()
-		c.close(closeTimeout)
+		c.close()
 	case err != nil && c.raw != nil:
 		c.raw.Close() // the library leaves it open when the handshake fails
 		<-c.raw.done
@@ -89,13 +89,13 @@ func (c *connection) within(ctx context.Context, what func() error) error {
 	return reason(ctx, err)
 }
 
-// close says farewell for at most d, then cuts the connection. It may be called
+// close says farewell for at most closeTimeout, then cuts the connection. It may be called
 // on one that is closed.
-func (c *connection) close(d time.Duration) {
-	cut := time.AfterFunc(d, func() { c.raw.Close() })
+func (c *connection) close() {
+	cut := time.AfterFunc(closeTimeout, func() { c.raw.Close() })
 	defer cut.Stop()
 	// An error says that there was nobody to say farewell to.
-	_ = c.Connection.Close()
+	_ = c.Close()
 	c.raw.Close()
 	<-c.raw.done
 }

@@ -33,7 +33,7 @@ func (c *rabbitConsumer) session(ctx context.Context, out chan<- Delivery) error
 	if err != nil {
 		return err
 	}
-	defer conn.close(closeTimeout)
+	defer conn.close()
 	s := &consumeSession{conn: conn}
 	defer s.ended.Store(true)
 	opening, cancel := context.WithTimeout(ctx, callTimeout)

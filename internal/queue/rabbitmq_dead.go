@@ -31,7 +31,7 @@ func (r *rabbitMQ) judge(ctx context.Context, limit int, verdict func(Message) V
 	if err != nil {
 		return 0, err
 	}
-	defer conn.close(closeTimeout)
+	defer conn.close()
 	p := r.Publisher(Options{Name: "seckill dead letters"})
 	defer func() { _ = p.Close(ctx) }() // each replay was confirmed or failed by itself
 	err = conn.within(ctx, func() error {

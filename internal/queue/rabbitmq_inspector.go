@@ -83,7 +83,7 @@ func (i *inspector) count() (map[Target]int, error) {
 
 func (i *inspector) drop() {
 	if i.conn != nil {
-		i.conn.close(closeTimeout)
+		i.conn.close()
 	}
 	i.conn, i.ch = nil, nil
 }

@@ -131,7 +131,7 @@ func (s *publishSession) block(b amqp.Blocking) {
 // gets ErrUnknown.
 func (s *publishSession) end() {
 	s.fail(ErrClosed)
-	s.conn.close(closeTimeout)
+	s.conn.close()
 	s.owned.Wait()
 }
 

@@ -139,7 +139,7 @@ func (p *Process) signal(s syscall.Signal) error {
 func (p *Process) withLog(err error) error {
 	tail, readErr := readTail(p.logPath)
 	if readErr != nil {
-		return fmt.Errorf("%w; its log cannot be read: %v", err, readErr)
+		return fmt.Errorf("%w; its log cannot be read: %w", err, readErr)
 	}
 	return fmt.Errorf("%w; end of its log:\n%s", err, tail)
 }

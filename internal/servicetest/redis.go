@@ -118,9 +118,9 @@ func (r *Redis) waitReady(ctx context.Context) error {
 		}
 		select {
 		case <-r.Done():
-			return r.withLog(fmt.Errorf("redis-server on %s ended while starting: %v", r.Addr(), r.err))
+			return r.withLog(fmt.Errorf("redis-server on %s ended while starting: %w", r.Addr(), r.err))
 		case <-ctx.Done():
-			return r.withLog(fmt.Errorf("waiting for redis-server on %s to answer: %w (last try: %v)", r.Addr(), context.Cause(ctx), err))
+			return r.withLog(fmt.Errorf("waiting for redis-server on %s to answer: %w (last try: %w)", r.Addr(), context.Cause(ctx), err))
 		case <-ticker.C:
 		}
 	}
@@ -145,7 +145,7 @@ func (r *Redis) ping(ctx context.Context) error {
 	}
 	lines := bufio.NewScanner(conn)
 	if !lines.Scan() || lines.Text() != "+PONG" {
-		return fmt.Errorf("PING was answered %q (%v)", lines.Text(), lines.Err())
+		return fmt.Errorf("PING was answered %q (%w)", lines.Text(), lines.Err())
 	}
 	want := "process_id:" + strconv.Itoa(r.PID())
 	for lines.Scan() {
@@ -153,5 +153,5 @@ func (r *Redis) ping(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("INFO server on %s does not say %s (%v)", r.Addr(), want, lines.Err())
+	return fmt.Errorf("INFO server on %s does not say %s (%w)", r.Addr(), want, lines.Err())
 }
