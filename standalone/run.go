@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/seckill-edge/seckill/lua"
 )
 
 // The exit codes.
@@ -50,6 +52,7 @@ func sell(ctx context.Context, s settings, stdout, stderr io.Writer) error {
 		level = slog.LevelInfo
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	lua.LogTo(log)
 	starting, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	w, err := start(starting, s, log)

@@ -87,7 +87,7 @@ func (s *Service) Create(ctx context.Context, n Draft) (store.Activity, error) {
 func (s *Service) List(ctx context.Context) ([]View, error) {
 	all, err := s.Store.Activities(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("listing activities: %w", err)
+		return nil, err
 	}
 	views := make([]View, len(all))
 	snapshots := map[string]*lua.Snapshot{}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"strings"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 	modernc "modernc.org/sqlite"
@@ -27,6 +28,21 @@ func IsTransient(err error) bool {
 		}
 	}
 	return !blamesData(err)
+}
+
+// LacksSchema says that err is a table or column that is not there: the schema was
+// never made, or is older than this program. See Migrate.
+func LacksSchema(err error) bool {
+	if errors.Is(err, ErrSchema) {
+		return true
+	}
+	if my, ok := errors.AsType[*mysqldriver.MySQLError](err); ok {
+		return my.Number == 1146 || my.Number == 1054
+	}
+	if lite, ok := errors.AsType[*modernc.Error](err); ok {
+		return strings.Contains(lite.Error(), "no such table") || strings.Contains(lite.Error(), "no such column")
+	}
+	return false
 }
 
 func blamesData(err error) bool {

@@ -99,7 +99,7 @@ func byProduct(a *app, name, short string, do func(*activities.Service, context.
 		Use:     name + " PRODUCT",
 		Short:   short,
 		Example: "  seckilld activity " + name + " 1001",
-		Args:    usage(cobra.ExactArgs(1)),
+		Args:    one("PRODUCT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withService(c.Context(), func(ctx context.Context, s *activities.Service) error {
 				view, err := do(s, ctx, args[0])
@@ -130,7 +130,7 @@ func newAudit(a *app) *cobra.Command {
 		Use:     "audit PRODUCT",
 		Short:   "Compare Redis, queue and SQL; exit code 4 if they disagree",
 		Example: "  seckilld activity audit 1001 --json",
-		Args:    usage(cobra.ExactArgs(1)),
+		Args:    one("PRODUCT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withService(c.Context(), func(ctx context.Context, s *activities.Service) error {
 				audit, err := s.Audit(ctx, args[0])

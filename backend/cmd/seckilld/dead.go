@@ -68,7 +68,7 @@ func newDeadShow(a *app) *cobra.Command {
 		Short: "Show a whole letter, and what a replay would make of its orders",
 		Example: `  seckilld dead show 01kb0c3v9t4z6q8w2x5y7a1d3f
   seckilld dead show 01kb0c3v9t4z6q8w2x5y7a1d3f/0 --json`,
-		Args: usage(cobra.ExactArgs(1)),
+		Args: one("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withDead(c.Context(), func(ctx context.Context, s *dead.Service) error {
 				shown, err := s.Show(ctx, args[0])

@@ -93,7 +93,7 @@ func TestDeadLettersUsage(t *testing.T) {
 		says string
 	}{
 		{[]string{"dead", "bury"}, exitUsage, `"bury"`},
-		{[]string{"dead", "show"}, exitUsage, "1 arg"},
+		{[]string{"dead", "show"}, exitUsage, "is missing"},
 		{[]string{"dead", "list", "--limit", "0"}, exitUsage, "1 to 1000"},
 		{[]string{"dead", "replay"}, exitUsage, "--all"},
 		{[]string{"dead", "replay", ""}, exitUsage, "--all"},

@@ -73,13 +73,18 @@ func (a *app) address(option, flag, variable, otherwise string) (string, error) 
 // log is the log of a command, from level on.
 func (a *app) log(level slog.Level) (*slog.Logger, error) {
 	o := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler
 	switch a.options.logFormat {
 	case "text":
-		return slog.New(slog.NewTextHandler(a.stderr, o)), nil
+		handler = slog.NewTextHandler(a.stderr, o)
 	case "json":
-		return slog.New(slog.NewJSONHandler(a.stderr, o)), nil
+		handler = slog.NewJSONHandler(a.stderr, o)
+	default:
+		return nil, fmt.Errorf("%w: --log-format %q: must be text or json", errUsage, a.options.logFormat)
 	}
-	return nil, fmt.Errorf("%w: --log-format %q: must be text or json", errUsage, a.options.logFormat)
+	log := slog.New(handler)
+	lua.LogTo(log)
+	return log, nil
 }
 
 // servers are open clients of all servers. None need be up.

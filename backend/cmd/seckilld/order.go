@@ -47,7 +47,7 @@ func newOrderShow(a *app) *cobra.Command {
 		Short: "Show a stored order and its payments",
 		Example: `  seckilld order show 01kb0c3v9t4z6q8w2x5y7a1d3f
   seckilld order show 01kb0c3v9t4z6q8w2x5y7a1d3f --json`,
-		Args: usage(cobra.ExactArgs(1)),
+		Args: one("ORDER"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withOrder(c.Context(), args[0], func(ctx context.Context, s *store.Store) error {
 				o, err := s.Order(ctx, args[0])
@@ -73,7 +73,7 @@ func newOrderPay(a *app) *cobra.Command {
 		Short: "Note a payment; one that comes too late is kept as refund_due",
 		Example: `  seckilld order pay 01kb0c3v9t4z6q8w2x5y7a1d3f --payment pi_3Mt42
   seckilld order pay 01kb0c3v9t4z6q8w2x5y7a1d3f --payment pi_3Mt42 --json`,
-		Args: usage(cobra.ExactArgs(1)),
+		Args: one("ORDER"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !order.ValidPayment(payment) {
 				return fmt.Errorf("%w: --payment %q: must be the payment service's reference, 1 to %d visible ASCII characters", errUsage, payment, order.MaxPaymentBytes)
@@ -99,7 +99,7 @@ func newOrderCancel(a *app) *cobra.Command {
 		Short: "Cancel an unpaid order; its units are for sale again",
 		Example: `  seckilld order cancel 01kb0c3v9t4z6q8w2x5y7a1d3f
   seckilld order cancel 01kb0c3v9t4z6q8w2x5y7a1d3f --reason changed_mind --json`,
-		Args: usage(cobra.ExactArgs(1)),
+		Args: one("ORDER"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !order.ValidCancelReason(order.Reason(reason)) {
 				return fmt.Errorf("%w: --reason %q: must be up to 32 of a-z 0-9 and _", errUsage, reason)

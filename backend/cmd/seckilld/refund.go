@@ -58,7 +58,7 @@ func newRefundDone(a *app) *cobra.Command {
 		Short: "Note that the money of a payment was given back",
 		Example: `  seckilld refund done pi_3Mt42
   seckilld refund done pi_3Mt42 --json`,
-		Args: usage(cobra.ExactArgs(1)),
+		Args: one("REFERENCE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withStore(c.Context(), func(ctx context.Context, s *store.Store) error {
 				p, err := s.RefundDone(ctx, args[0])

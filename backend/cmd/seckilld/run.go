@@ -61,8 +61,7 @@ func codeOf(err error) int {
 
 // explain words an error for the one who typed the command: fields are options.
 func explain(err error) string {
-	var invalid *activities.Invalid
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*activities.Invalid](err); ok {
 		lines := make([]string, len(invalid.Fields))
 		for i, f := range invalid.Fields {
 			name := f.Name
@@ -72,6 +71,9 @@ func explain(err error) string {
 			lines[i] = fmt.Sprintf("%s %q: %s", name, f.Value, f.Allowed)
 		}
 		return strings.Join(lines, "\n  ")
+	}
+	if store.LacksSchema(err) && !errors.Is(err, store.ErrSchema) {
+		return fmt.Sprintf("the database has no schema yet, or an older one: run `seckilld migrate` (%v)", err)
 	}
 	return strings.TrimPrefix(err.Error(), errUsage.Error()+": ")
 }
@@ -103,6 +105,7 @@ exists already), 4 audit or reconcile found what is left to be done.`,
   seckilld activity create --product 1001 --start 2026-11-11T20:00:00+08:00 --end 2026-11-11T22:00:00+08:00 --total 100
   seckilld activity preheat 1001 && seckilld activity open 1001
   seckilld serve`,
+		Version:           version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -111,6 +114,7 @@ exists already), 4 audit or reconcile found what is left to be done.`,
 			return c.Help()
 		},
 	}
+	root.SetVersionTemplate("seckilld {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	a.options.register(root.PersistentFlags())
 	root.AddCommand(newServe(a), newMigrate(a), newActivity(a), newReconcile(a), newOrder(a), newRefund(a), newDead(a))
@@ -122,6 +126,19 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if err := check(c, args); err != nil {
 			return fmt.Errorf("%w: %w", errUsage, err)
+		}
+		return nil
+	}
+}
+
+// one wants a single argument, and calls it by its name.
+func one(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return fmt.Errorf("%w: %s is missing: %s", errUsage, name, c.UseLine())
+		case len(args) > 1:
+			return fmt.Errorf("%w: want one %s, not %d: %q", errUsage, name, len(args), args)
 		}
 		return nil
 	}

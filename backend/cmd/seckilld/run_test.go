@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -98,7 +99,7 @@ func TestBadInput(t *testing.T) {
 		{"no such command", []string{"sell"}, nil, exitUsage, []string{`"sell"`}},
 		{"no such sub-command", []string{"activity", "sell"}, nil, exitUsage, []string{`"sell"`}},
 		{"no such option", []string{"serve", "--colour", "red"}, nil, exitUsage, []string{"--colour", "--help"}},
-		{"no product", []string{"activity", "show"}, nil, exitUsage, []string{"1 arg"}},
+		{"no product", []string{"activity", "show"}, nil, exitUsage, []string{"PRODUCT is missing"}},
 		{"bad product", []string{"activity", "show", "{1}"}, nil, exitUsage, []string{`"{1}"`, "A-Z a-z 0-9"}},
 		{"nothing given", []string{"activity", "create"}, nil, exitUsage, []string{"--product", "--start", "--end", "--total", "must be 1 to 1000000000"}},
 		{"total is a word", create("--total", "many"), nil, exitUsage, []string{"--total", `"many"`}},
@@ -121,9 +122,7 @@ func TestBadInput(t *testing.T) {
 			s := newShell(t)
 			s.must("migrate")
 			s.must(create()...)
-			for k, v := range tc.env {
-				s.env[k] = v
-			}
+			maps.Copy(s.env, tc.env)
 			code, out, err := s.run(tc.args...)
 			require.Equal(t, tc.code, code, "%s%s", out, err)
 			require.Empty(t, out)
@@ -137,9 +136,11 @@ func TestBadInput(t *testing.T) {
 
 func TestHelpHasExamples(t *testing.T) {
 	s := newShell(t)
-	for _, command := range []string{"", "serve", "migrate", "activity", "activity create", "activity list", "activity show", "activity preheat",
+	for _, command := range []string{
+		"", "serve", "migrate", "activity", "activity create", "activity list", "activity show", "activity preheat",
 		"activity open", "activity hold", "activity close", "activity audit", "order", "order show", "order pay", "order cancel",
-		"refund", "refund list", "refund done"} {
+		"refund", "refund list", "refund done",
+	} {
 		require.Contains(t, s.must(append(strings.Fields(command), "--help")...), "Examples:", command)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,7 +75,7 @@ func (a *app) serve(ctx context.Context, config backend.Config) (err error) {
 		a.stop(b)
 		return err
 	}
-	fmt.Fprintf(a.stdout, "console http://%s/\n", b.Addr())
+	fmt.Fprintf(a.stdout, "console http://%s/\n", reachable(b.Addr()))
 	<-ctx.Done()
 	log.Info("stopping; a second signal ends it at once")
 	a.stop(b)
@@ -85,4 +86,14 @@ func (a *app) stop(b *backend.Backend) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
 	defer cancel()
 	b.Stop(ctx)
+}
+
+// reachable is an address that a browser on this machine can open: one that is
+// listened on everywhere is none.
+func reachable(addr string) string {
+	at, err := netip.ParseAddrPort(addr)
+	if err != nil || !at.Addr().IsUnspecified() {
+		return addr
+	}
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port()).String()
 }
