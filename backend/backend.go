@@ -193,6 +193,7 @@ func (b *Backend) Start(ctx context.Context) error {
 		b.serve()
 	}
 	b.started = true
+	_ = b.publisher.Ready() // it begins to connect now, not with the first message
 	settling, endSettling := context.WithCancel(context.Background())
 	duties, endDuties := context.WithCancel(context.Background())
 	b.endSettling, b.endDuties = endSettling, endDuties

@@ -53,7 +53,7 @@ func New(d Deps) http.Handler {
 	guard := newGuard(d.Token)
 	describe(d, mux)
 	outer := http.NewServeMux()
-	outer.Handle("/api/", guard.only(limitTime(mux)))
+	outer.Handle("/api/", guard.only(limitTime(explained(mux))))
 	outer.Handle("GET /metrics", guard.only(promhttp.HandlerFor(d.Registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError,
 		Timeout:       callTimeout,
@@ -74,9 +74,12 @@ func describe(d Deps, mux *http.ServeMux) {
 	config.DocsPath = ""
 	config.SchemasPath = ""
 	config.CreateHooks = nil
-	if d.Token != "" {
-		config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"bearer": {Type: "http", Scheme: "bearer"}}
-		config.Security = []map[string][]string{{"bearer": {}}}
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"bearer": {
+		Type: "http", Scheme: "bearer", Description: "The backend's API token. One without a token answers to its own machine only, to whoever asks.",
+	}}
+	config.Security = []map[string][]string{{"bearer": {}}}
+	if d.Token == "" {
+		config.Security = append(config.Security, map[string][]string{}) // or none
 	}
 	api := humago.New(mux, config)
 	h := &handlers{d}
@@ -97,7 +100,7 @@ func describe(d Deps, mux *http.ServeMux) {
 	describePay(api, h)
 }
 
-var problems = []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusServiceUnavailable}
+var problems = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusServiceUnavailable}
 
 func register[I, O any](api huma.API, method, path, id, summary string, handler func(context.Context, *I) (*O, error)) {
 	huma.Register(api, huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Errors: problems}, handler)

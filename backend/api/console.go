@@ -4,6 +4,8 @@ import (
 	"embed"
 	"io/fs"
 	"net/http"
+	"path"
+	"strings"
 )
 
 //go:embed console
@@ -15,5 +17,21 @@ func console() http.Handler {
 	if err != nil {
 		panic(err) // the folder is compiled in
 	}
-	return http.FileServerFS(files)
+	server := http.FileServerFS(files)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch name := strings.TrimPrefix(path.Clean(r.URL.Path), "/"); {
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			w.Header().Set("Allow", "GET, HEAD")
+			writeProblem(w, http.StatusMethodNotAllowed, "this address takes GET, HEAD")
+		case name != "" && !isFile(files, name):
+			notFound(w)
+		default:
+			server.ServeHTTP(w, r)
+		}
+	})
+}
+
+func isFile(files fs.FS, name string) bool {
+	info, err := fs.Stat(files, name)
+	return err == nil && !info.IsDir()
 }
