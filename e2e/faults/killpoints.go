@@ -33,44 +33,39 @@ func killKinds() []Kind {
 
 func at(place string, nth int) string { return fmt.Sprint(killpoint.Variable, "=", place, ":", nth) }
 
-// edgeDies starts an edge anew, so that it dies at a place.
+// edgeDies starts an edge anew, so that it dies at a place when the sale comes to
+// it.
 func edgeDies(place string) func(*Field, *rand.Rand) Fault {
 	return func(f *Field, r *rand.Rand) Fault {
-		e, nth := f.Edges[r.IntN(len(f.Edges))], 1+r.IntN(20)
+		e, nth := f.Edges[r.IntN(len(f.Edges))], 1+r.IntN(10)
 		return Fault{
-			Inject: func(ctx context.Context) error {
-				if err := e.Stop(); err != nil {
-					return err
-				}
-				if err := f.StartEdge(ctx, e, at(place, nth)); err != nil {
-					return err
-				}
-				return dies(ctx, place, e.Done())
+			Prepare: func(ctx context.Context) error {
+				return errors.Join(e.Stop(), f.StartEdge(ctx, e, at(place, nth)))
 			},
-			Heal: func(ctx context.Context) error { return f.StartEdge(ctx, e) },
+			Inject: func(ctx context.Context) error { return dies(ctx, place, e.Done()) },
+			Heal:   func(ctx context.Context) error { return f.StartEdge(ctx, e) },
 		}
 	}
 }
 
 // backendDies starts all backends anew, so that one dies at a place: whichever
-// comes to it first. prepare then brings them there.
-func backendDies(place string, prepare, after func(*Field) error) func(*Field, *rand.Rand) Fault {
+// comes to it first. bring leads them there.
+func backendDies(place string, bring, after func(*Field) error) func(*Field, *rand.Rand) Fault {
 	return func(f *Field, r *rand.Rand) Fault {
 		nth := 1 + r.IntN(5)
 		if place == killpoint.AfterBury || place == killpoint.AfterRelay {
 			nth = 1
 		}
 		return Fault{
-			Inject: func(ctx context.Context) error {
+			Prepare: func(ctx context.Context) error {
+				var errs []error
 				for _, b := range f.Backends {
-					if err := b.Stop(); err != nil {
-						return err
-					}
-					if err := f.StartBackend(ctx, b, at(place, nth)); err != nil {
-						return err
-					}
+					errs = append(errs, b.Stop(), f.StartBackend(ctx, b, at(place, nth)))
 				}
-				if err := prepare(f); err != nil {
+				return errors.Join(errs...)
+			},
+			Inject: func(ctx context.Context) error {
+				if err := bring(f); err != nil {
 					return err
 				}
 				return dies(ctx, place, f.Backends[0].Done(), f.Backends[1].Done())
