@@ -94,7 +94,7 @@ func (s *Service) List(ctx context.Context) ([]View, error) {
 	for i, a := range all {
 		snapshot, asked := snapshots[a.ProductID]
 		if !asked {
-			snapshot, _, err = s.snapshot(ctx, a.ProductID)
+			snapshot, err = s.snapshot(ctx, a.ProductID)
 			if err != nil {
 				return viewsWithoutRedis(all), nil //nolint:nilerr // Why says that Redis is away
 			}
@@ -120,9 +120,9 @@ func (s *Service) Show(ctx context.Context, product string) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	snapshot, _, err := s.snapshot(ctx, product)
+	snapshot, err := s.snapshot(ctx, product)
 	if err != nil {
-		return View{Activity: a, Why: "Redis cannot be asked: " + err.Error()}, nil
+		return View{Activity: a, Why: "Redis cannot be asked: " + err.Error()}, nil //nolint:nilerr // Why says it
 	}
 	v := view(a, snapshot, s.Now())
 	if words := s.proving(ctx, v); words != "" {
@@ -171,17 +171,17 @@ func (s *Service) find(ctx context.Context, product string) (store.Activity, err
 }
 
 // snapshot is what Redis has of product; nil if nothing.
-func (s *Service) snapshot(ctx context.Context, product string) (*lua.Snapshot, bool, error) {
+func (s *Service) snapshot(ctx context.Context, product string) (*lua.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	snapshot, known, err := lua.Audit(ctx, s.Redis, product)
 	if err != nil {
-		return nil, false, fmt.Errorf("asking Redis about product %s: %w", product, err)
+		return nil, fmt.Errorf("asking Redis about product %s: %w", product, err)
 	}
 	if !known {
-		return nil, false, nil
+		return nil, nil
 	}
-	return &snapshot, true, nil
+	return &snapshot, nil
 }
 
 func view(a store.Activity, snapshot *lua.Snapshot, now time.Time) View {

@@ -98,7 +98,7 @@ func (s *Service) audit(ctx context.Context, a store.Activity, t *traffic) (Audi
 // read is one reading of all stores. doubt says that Drift leaves out what orders
 // in the hands of a backend that has not spoken yet may explain.
 func (s *Service) read(ctx context.Context, a store.Activity, t *traffic) (out Audit, doubt bool, err error) {
-	before, _, err := s.snapshot(ctx, a.ProductID)
+	before, err := s.snapshot(ctx, a.ProductID)
 	if err != nil {
 		return Audit{}, false, err
 	}
@@ -113,7 +113,7 @@ func (s *Service) read(ctx context.Context, a store.Activity, t *traffic) (out A
 	if err != nil {
 		return Audit{}, false, err
 	}
-	after, _, err := s.snapshot(ctx, a.ProductID)
+	after, err := s.snapshot(ctx, a.ProductID)
 	if err != nil {
 		return Audit{}, false, err
 	}

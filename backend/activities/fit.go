@@ -49,7 +49,7 @@ func (s *Service) Guard(ctx context.Context) ([]rails.Problem, error) {
 		if a.State != store.Open && a.State != store.Held {
 			continue
 		}
-		snapshot, _, err := s.snapshot(ctx, a.ProductID)
+		snapshot, err := s.snapshot(ctx, a.ProductID)
 		if err != nil {
 			return nil, fmt.Errorf("guarding Redis: %w", err)
 		}

@@ -34,7 +34,7 @@ func (f *Follower) Pass(ctx context.Context) error {
 	}
 	seen := map[string]bool{}
 	for _, product := range slices.Sorted(maps.Keys(products)) {
-		snapshot, _, err := f.snapshot(ctx, product)
+		snapshot, err := f.snapshot(ctx, product)
 		if err != nil {
 			return fmt.Errorf("comparing activities: %w", err)
 		}

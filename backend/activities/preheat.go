@@ -47,7 +47,7 @@ func (s *Service) closedMeanwhile(ctx context.Context, a store.Activity) error {
 }
 
 func (s *Service) preheat(ctx context.Context, a store.Activity, options []Option) error {
-	snapshot, _, err := s.snapshot(ctx, a.ProductID)
+	snapshot, err := s.snapshot(ctx, a.ProductID)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (s *Service) closeLeftBehind(ctx context.Context, product string, there *lu
 	if _, _, err := lua.SetState(ctx, s.Redis, product, there.ID, lua.Closed); err != nil && !gone(err) && !errors.Is(err, lua.ErrDamaged) {
 		return nil, err
 	}
-	now, _, err := s.snapshot(ctx, product)
+	now, err := s.snapshot(ctx, product)
 	return now, err
 }
 

@@ -49,7 +49,7 @@ func (s *Service) open(ctx context.Context, product string, options []Option) (V
 	if err != nil {
 		return View{}, err
 	}
-	snapshot, _, err := s.snapshot(ctx, product)
+	snapshot, err := s.snapshot(ctx, product)
 	if err != nil {
 		return View{}, fmt.Errorf("opening: %w", err)
 	}
@@ -89,7 +89,7 @@ func (s *Service) provenStock(ctx context.Context, a store.Activity) error {
 			return err
 		}
 		// Redis after SQL: what is stored in between Redis has given away before.
-		snapshot, _, err := s.snapshot(ctx, a.ProductID)
+		snapshot, err := s.snapshot(ctx, a.ProductID)
 		if err != nil {
 			return err
 		}
