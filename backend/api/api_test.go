@@ -156,7 +156,7 @@ func TestSaleThroughTheAPI(t *testing.T) {
 	for _, key := range []string{"total", "available", "frozen", "sold", "outbox", "queued", "orders", "units", "drift", "consistent"} {
 		require.Contains(t, audit, key)
 	}
-	require.Equal(t, 0.0, audit["drift"])
+	require.Zero(t, audit["drift"])
 	require.Equal(t, true, audit["consistent"])
 	require.Equal(t, map[string]any{}, audit["orders"])
 }

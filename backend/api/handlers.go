@@ -139,7 +139,8 @@ func (h *handlers) reconcile(ctx context.Context, in *reconcileInput) (*reconcil
 
 func (h *handlers) order(ctx context.Context, in *struct {
 	OrderID string `path:"order_id" maxLength:"26"`
-}) (*orderOutput, error) {
+},
+) (*orderOutput, error) {
 	if !order.ValidID(in.OrderID) {
 		return nil, badOrderID()
 	}
