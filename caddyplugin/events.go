@@ -127,7 +127,8 @@ func (e *events) open() {
 func (e *events) send(f gate.Fate) bool {
 	buffer := answers.Get().(*answer)
 	defer answers.Put(buffer)
-	b := append(buffer.b[:0], "retry: "...)
+	b := buffer.b[:0]
+	b = append(b, "retry: "...)
 	b = strconv.AppendInt(b, (reconnectMin + rand.N(reconnectMax-reconnectMin)).Milliseconds(), 10)
 	b = append(b, "\nevent: status\nid: "...)
 	b = append(b, f.State...)

@@ -149,8 +149,8 @@ func saleToCome(t *testing.T) {
 		"product_id": "2002", "title": "Tea", "total": 10, "limit": 3,
 		"start": start.UTC().Format(time.RFC3339Nano), "end": start.Add(time.Hour).UTC().Format(time.RFC3339Nano),
 	})
-	s.operate(http.MethodPost, "/2002/preheat", nil)
-	s.operate(http.MethodPost, "/2002/open", nil)
+	s.operate(http.MethodPost, "/2002/preheat?accept_redis_risk=true", nil)
+	s.operate(http.MethodPost, "/2002/open?accept_redis_risk=true", nil)
 	b.visit(s.Shop + "/?product=2002")
 	b.saleIs("scheduled")
 	require.Contains(t, b.text("until"), "Starts in")

@@ -197,6 +197,3 @@ func TestReconcileByHTTP(t *testing.T) {
 		w.agree()
 	})
 }
-
-//go:fix inline
-func ptr[T any](v T) *T { return new(v) }
