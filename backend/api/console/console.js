@@ -39,6 +39,8 @@ function show(activity, audit) {
   cell(row, activity.product_id);
   cell(row, activity.title);
   cell(row, stock && stock.state !== activity.state ? activity.state + " (Redis: " + stock.state + ")" : activity.state);
+  const moving = audit && !audit.consistent;
+  cell(row, moving ? "moving" : number(audit?.drift), "n" + (audit && !moving ? (audit.drift === 0 ? " good" : " bad") : ""));
   cell(row, number(activity.total), "n");
   for (const name of ["available", "frozen", "sold", "outbox"]) {
     cell(row, number(stock?.[name]), "n");
@@ -48,8 +50,6 @@ function show(activity, audit) {
   for (const state of ["paid", "cancelled", "expired"]) {
     cell(row, number(audit && (audit.orders[state] || 0)), "n");
   }
-  const moving = audit && !audit.consistent;
-  cell(row, moving ? "moving" : number(audit?.drift), "n" + (audit && !moving ? (audit.drift === 0 ? " good" : " bad") : ""));
   cell(row, activity.why);
   return row;
 }
