@@ -10,7 +10,6 @@ need() { # command, Debian package; servers may live outside a user's PATH
 need redis-server redis-server
 need rabbitmq-server rabbitmq-server
 need mariadbd mariadb-server
-need prometheus prometheus
 need chromium chromium
 [ -z "$missing" ] && exit 0
 
