@@ -40,6 +40,11 @@ lint: ## Check the code's form and the fences between the rooms
 fmt: ## Format the code
 	go run $(GOLANGCI) fmt ./...
 
+FUZZTIME ?= 10m
+.PHONY: fuzz
+fuzz: ## Feed every parser nonsense, FUZZTIME (10m) each; ONLY=FuzzTicket chooses one
+	sh internal/fuzz.sh $(FUZZTIME) '$(ONLY)'
+
 .PHONY: caddy
 caddy: ## Build bin/caddy with the plugin, as xcaddy.toml says
 	go run ./internal/cmd/buildcaddy

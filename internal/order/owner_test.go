@@ -37,3 +37,32 @@ func TestAnIDSaysWhomItIsFor(t *testing.T) {
 		require.False(t, OwnedBy(other[0], other[1], other[2]), "%v", other)
 	}
 }
+
+// FuzzIDs: whatever a client sends in an id's place is an id of this form or
+// none, and only OwnID's are the buyer's.
+func FuzzIDs(f *testing.F) {
+	f.Add("01kb7q3x5e8g9h0jkmnpqrstvw", "1001", "alice")
+	f.Add("01KB7Q3X5E8G9H0JKMNPQRSTVW", "{1001}", "a\tb")
+	f.Add("81kb7q3x5e8g9h0jkmnpqrstvw", "1001:x", "")
+	f.Add("../../../../../../../../..", "seckill:stock", "\xff")
+	f.Fuzz(func(t *testing.T, id, product, user string) {
+		made, ok := IDTime(id)
+		require.Equal(t, ValidID(id), ok)
+		if ValidProduct(product) {
+			require.Regexp(t, `^[A-Za-z0-9_-]{1,64}$`, product)
+		}
+		if ValidUser(user) {
+			require.NotContains(t, user, "\t")
+			require.NotContains(t, user, "\n")
+		}
+		if !ok {
+			require.False(t, OwnedBy(id, product, user))
+			return
+		}
+		require.Regexp(t, `^[0-7][0-9a-hjkmnp-tv-z]{25}$`, id)
+		require.False(t, made.Before(time.UnixMilli(0)))
+		own := OwnID(id, product, user)
+		require.True(t, OwnedBy(own, product, user))
+		require.Equal(t, id == own, OwnedBy(id, product, user))
+	})
+}
