@@ -18,6 +18,13 @@ const (
 	KeyReused     Outcome = -9 // an earlier request had this key and asked for another quantity
 )
 
+// Outcomes that an edge gives by itself; no script answers them.
+const (
+	Limited Outcome = -10 // too many calls: of an address, a buyer, a product, an edge or all edges
+	Crowded Outcome = -11 // more is on its way to Redis than the units left can serve; come again
+	Denied  Outcome = -12 // the client's address is on the deny list
+)
+
 // String names the outcome the way metrics and logs do.
 func (o Outcome) String() string {
 	switch o {
@@ -41,6 +48,12 @@ func (o Outcome) String() string {
 		return "held"
 	case KeyReused:
 		return "key_reused"
+	case Limited:
+		return "limited"
+	case Crowded:
+		return "crowded"
+	case Denied:
+		return "denied"
 	}
 	return "unknown"
 }
