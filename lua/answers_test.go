@@ -161,7 +161,7 @@ func TestScriptsNameTheirKeys(t *testing.T) {
 				require.Regexp(t, allKeys, rest, "%s: %s", name.Name(), command)
 			case "MSET":
 				require.Regexp(t, pairs, rest, "%s: %s", name.Name(), command)
-			case "HMGET", "HSET", "HDEL", "HLEN", "INCRBY", "DECRBY":
+			case "HMGET", "HSET", "HDEL", "HLEN", "INCRBY", "DECRBY", "SET", "PTTL", "PEXPIREAT":
 				require.Regexp(t, oneKey, rest, "%s: %s", name.Name(), command)
 			default:
 				t.Errorf("%s: command %s: say here which of its arguments are keys", name.Name(), command)

@@ -24,11 +24,11 @@ func Audit(ctx context.Context, c redis.Scripter, product string) (Snapshot, boo
 		return Snapshot{}, false, fmt.Errorf("auditing product %.80q: %w", product, err)
 	}
 	reply, err := cmd.Slice()
-	if err != nil || len(reply) != 19 {
+	if err != nil || len(reply) != 20 {
 		return Snapshot{}, false, fmt.Errorf("auditing product %s: %w: %v", product, ErrReply, cmd.Val())
 	}
 	var ints [5]int64
-	var texts [14]string
+	var texts [15]string
 	for i, v := range reply {
 		var ok bool
 		if i < len(ints) {
@@ -51,7 +51,7 @@ func Audit(ctx context.Context, c redis.Scripter, product string) (Snapshot, boo
 }
 
 // readSnapshot reads stock, frozen, sold, id, title, start, end, total, limit,
-// pay, state, epoch, run and the server's run id.
+// pay, state, epoch, run, changes and the server's run id.
 func readSnapshot(f []string) Snapshot {
 	var s Snapshot
 	number := func(text string) int64 {
@@ -65,7 +65,10 @@ func readSnapshot(f []string) Snapshot {
 	s.Total, s.Limit = number(f[7]), int(number(f[8]))
 	s.PayWindow = time.Duration(number(f[9])) * time.Millisecond
 	s.State, s.Epoch, s.RunID = ActivityState(f[10]), number(f[11]), f[12]
-	s.ServerRun = f[13]
+	if f[13] != "" { // an older program writes none
+		s.Changes = number(f[13])
+	}
+	s.ServerRun = f[14]
 	if s.ID == "" || !s.State.valid() || s.Available+s.Frozen+s.Sold != s.Total {
 		s.Damaged = true
 	}

@@ -33,6 +33,7 @@ func TestHistories(t *testing.T) {
 				"setState": h.setState,
 				"preheat":  h.preheat,
 				"confirm":  h.confirm,
+				"resize":   h.resize,
 				"forget":   func(t *rapid.T) { require.NoError(t, c.ScriptFlush(ctx).Err()) },
 			})
 		})
@@ -96,6 +97,18 @@ func (h *history) reserve(t *rapid.T) {
 		require.Equal(t, h.m.epoch, b.Epoch)
 		require.Equal(t, h.m.a.State, b.State)
 	}
+}
+
+func (h *history) resize(t *rapid.T) {
+	id := rapid.SampledFrom([]string{h.m.a.ID, h.m.a.ID, h.m.a.ID, "other"}).Draw(t, "activity")
+	change, total := h.m.a.Changes+rapid.Int64Range(-1, 2).Draw(t, "change"), rapid.Int64Range(1, 12).Draw(t, "total")
+	if id == "" || change < 1 {
+		return
+	}
+	got, err := Resize(h.ctx, h.c, product, id, change, total)
+	want, wantErr := h.m.resize(id, change, total)
+	require.ErrorIs(t, err, wantErr)
+	require.Equal(t, want, got)
 }
 
 func (h *history) moves(t *rapid.T) []Move {

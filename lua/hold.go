@@ -22,6 +22,7 @@ const Unproven = "unproven"
 // epoch under which that is done: above every epoch before. Whatever Redis has
 // lost or damaged of the activity itself is written again from a, whose State,
 // Epoch and RunID are not read; made says that Redis had nothing readable of it.
+// The total stays what it is in Redis if a later change than a.Changes made it so.
 //
 // An activity that is there already under another id is ErrOtherActivity, unless
 // its id is over: one that is over for good in SQL and makes room with all its
@@ -59,12 +60,12 @@ func hold(ctx context.Context, c redis.Scripter, a Activity, over string) (int64
 	return 0, false, fmt.Errorf("%w: %v", ErrReply, reply)
 }
 
-// activityArgs are id, title, start, end, total, limit and pay window, as the
-// scripts take them.
+// activityArgs are id, title, start, end, total, limit, pay window and changes, as
+// the scripts take them.
 func activityArgs(a Activity) []any {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return []any{
 		a.ID, a.Title, number(a.Start.UnixMilli()), number(a.End.UnixMilli()), number(a.Total),
-		number(int64(a.Limit)), number(a.PayWindow.Milliseconds()),
+		number(int64(a.Limit)), number(a.PayWindow.Milliseconds()), number(a.Changes),
 	}
 }

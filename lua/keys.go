@@ -5,7 +5,8 @@ package lua
 // This is the only place where key names are made.
 type Keys struct {
 	// Activity, hash: id, title, start and end (ms), total, limit, pay (pay
-	// window, ms), state, epoch, run (the server's run id it was opened under).
+	// window, ms), state, epoch, run (the server's run id it was opened under), changes
+	// (of the total so far, see Resize).
 	Activity string
 	// Stock, Frozen and Sold, strings: units available, reserved, settled.
 	Stock, Frozen, Sold string
@@ -14,19 +15,12 @@ type Keys struct {
 	// Outbox, hash: order id the broker has not confirmed yet → user id.
 	Outbox string
 	// Edges, hash: edge id → what that edge carries of this product (see
-	// Presence). No script touches it.
+	// Presence). Of the scripts only expire touches it.
 	Edges string
 	// Fence, string: who proves the stock and where he stands (see NoteFence). No
 	// script touches it.
 	Fence string
-	// Limit, string: when the bucket of the limit that all edges share will be full,
-	// in microseconds (see TakeTokens). It goes by itself.
-	Limit string
 }
-
-// limitKey is the same as Keys.Limit, for all products together. It belongs to no
-// product.
-const limitKey = "seckill:limit"
 
 // KeysOf makes the keys of a product. The id must be valid (order.ValidProduct).
 func KeysOf(product string) Keys {
@@ -40,7 +34,6 @@ func KeysOf(product string) Keys {
 		Outbox:   "seckill:outbox:" + tag,
 		Edges:    "seckill:edges:" + tag,
 		Fence:    "seckill:fence:" + tag,
-		Limit:    "seckill:limit:" + tag,
 	}
 }
 

@@ -152,6 +152,20 @@ func (m *model) setState(id string, to ActivityState) (int64, bool, error) {
 	return m.epoch, true, nil
 }
 
+func (m *model) resize(id string, change, total int64) (Resized, error) {
+	switch {
+	case !m.found:
+		return Resized{}, ErrNoActivity
+	case m.a.ID != id:
+		return Resized{}, ErrOtherActivity
+	case m.a.Changes < change && total-m.frozen-m.sold >= 0:
+		m.avail = total - m.frozen - m.sold
+		m.a.Total = total
+	}
+	m.a.Changes = max(m.a.Changes, change)
+	return Resized{Done: m.a.Total == total, Total: m.a.Total, Available: m.avail}, nil
+}
+
 func (m *model) preheat(a Activity) Preheated {
 	switch {
 	case m.found && m.a.ID == a.ID:

@@ -65,6 +65,8 @@ func scripts() map[string]*redis.Script {
 		"release": releaseScript,
 		"state":   stateScript,
 		"audit":   auditScript,
+		"resize":  resizeScript,
+		"expire":  expireScript,
 		"hold":    holdScript,
 		"rewrite": rewriteScript,
 		"prove":   proveScript,

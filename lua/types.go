@@ -24,7 +24,10 @@ type Activity struct {
 	Start     time.Time // whole milliseconds
 	End       time.Time
 	Total     int64 // units
-	Limit     int   // units per user
+	// Changes counts the changes of Total so far, those that were refused among
+	// them; see Resize.
+	Changes   int64
+	Limit     int // units per user
 	PayWindow time.Duration
 	State     ActivityState
 	// Epoch rises whenever the gate is shut or opened. A reservation made under
