@@ -20,7 +20,14 @@ type Keys struct {
 	// Fence, string: who proves the stock and where he stands (see NoteFence). No
 	// script touches it.
 	Fence string
+	// Limit, string: when the bucket of the limit that all edges share will be full,
+	// in microseconds (see TakeTokens). It goes by itself.
+	Limit string
 }
+
+// limitKey is the same as Keys.Limit, for all products together. It belongs to no
+// product.
+const limitKey = "seckill:limit"
 
 // KeysOf makes the keys of a product. The id must be valid (order.ValidProduct).
 func KeysOf(product string) Keys {
@@ -34,6 +41,7 @@ func KeysOf(product string) Keys {
 		Outbox:   "seckill:outbox:" + tag,
 		Edges:    "seckill:edges:" + tag,
 		Fence:    "seckill:fence:" + tag,
+		Limit:    "seckill:limit:" + tag,
 	}
 }
 
