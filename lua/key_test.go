@@ -49,7 +49,9 @@ func TestKeyRepeat(t *testing.T) {
 			if b.ActivityID == "" {
 				tooMany = KeyReused
 			}
-			require.Equal(t, []Result{again, {Outcome: Reserved, Claim: 1}, {Outcome: KeyReused}, {Outcome: tooMany}}, b.Results, msg)
+			own, _, err := lookUp(t, c, first)
+			require.NoError(t, err, msg)
+			require.Equal(t, []Result{again, {Outcome: Reserved, Claim: 1, Earlier: &own}, {Outcome: KeyReused}, {Outcome: tooMany}}, b.Results, msg)
 			require.Equal(t, before, dump(t, c), msg)
 		}
 		repeat("queued", 1)

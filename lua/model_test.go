@@ -24,16 +24,16 @@ func (m *model) reserve(epoch int64, r Request, at time.Time) Result {
 	}
 	held, latest, used := 0, "", map[int]bool{}
 	for _, e := range m.users[r.UserID] {
-		if e.OrderID == r.OrderID {
-			return Result{Outcome: Reserved, Claim: e.Claim}
+		if r.Key != "" && e.Key == r.Key && e.Quantity != r.Quantity {
+			return Result{Outcome: KeyReused}
+		}
+		if r.Key != "" && e.Key == r.Key && e.OrderID != r.OrderID {
+			return Result{Outcome: Reserved, OrderID: e.OrderID, Repeat: true}
 		}
 	}
 	for _, e := range m.users[r.UserID] {
-		if r.Key != "" && e.Key == r.Key {
-			if e.Quantity != r.Quantity {
-				return Result{Outcome: KeyReused}
-			}
-			return Result{Outcome: Reserved, OrderID: e.OrderID, Repeat: true}
+		if e.OrderID == r.OrderID {
+			return Result{Outcome: Reserved, Claim: e.Claim, Earlier: &e}
 		}
 		if !givenBack(e.Mark) {
 			held, latest, used[e.Claim] = held+e.Quantity, e.OrderID, true

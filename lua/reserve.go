@@ -24,9 +24,9 @@ var (
 // For each request the first of these holds that applies:
 //
 //	BadArguments   quantity not 1 to 999 or above the limit per user, order id or user id malformed
-//	Reserved       the buyer's record has this order id already, in whatever state; nothing changes
-//	Reserved       the same with an order of this key and quantity: a Repeat
+//	Reserved       another order of the buyer has this key and quantity: a Repeat; nothing changes
 //	KeyReused      an order of this key has another quantity
+//	Reserved       the buyer's record has this order id already, in whatever state: Earlier; nothing changes
 //	NoProduct      no activity
 //	Held           counters, record or activity damaged
 //	Ended          closed
@@ -90,11 +90,11 @@ func readBatch(reply []any) (Batch, error) {
 	for i, answer := range reply[5:] {
 		switch a := answer.(type) {
 		case string:
-			if first, repeat := strings.CutPrefix(a, "key:"); repeat {
-				b.Results[i] = Result{Outcome: Reserved, OrderID: first, Repeat: true}
-				continue
+			r, err := readNamed(a)
+			if err != nil {
+				return Batch{}, err
 			}
-			b.Results[i] = Result{Outcome: AlreadyBought, OrderID: a}
+			b.Results[i] = r
 		case int64:
 			switch {
 			case a > 0:
@@ -109,4 +109,20 @@ func readBatch(reply []any) (Batch, error) {
 		}
 	}
 	return b, nil
+}
+
+// readNamed reads an answer that names an order.
+func readNamed(answer string) (Result, error) {
+	if first, repeat := strings.CutPrefix(answer, "key:"); repeat {
+		return Result{Outcome: Reserved, OrderID: first, Repeat: true}, nil
+	}
+	text, own := strings.CutPrefix(answer, "own:")
+	if !own {
+		return Result{Outcome: AlreadyBought, OrderID: answer}, nil
+	}
+	e, err := parseEntry(text)
+	if err != nil {
+		return Result{}, fmt.Errorf("%w: reserve.lua answers %.80q: %w", ErrReply, answer, err)
+	}
+	return Result{Outcome: Reserved, Claim: e.Claim, Earlier: &e}, nil
 }

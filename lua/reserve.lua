@@ -8,11 +8,12 @@
 -- Returns {activity id, epoch, state, now (ms), units left, answer, ...}: the
 -- first three are strings, empty if unreadable; units left is -1 if unreadable.
 -- An answer, one a request in their order, is
---       > 0     reserved (or reserved before, under this order id): the claim
+--       > 0     reserved: the claim
 --       < 0     an outcome code
 --       string  already bought: the order id of the buyer's latest live order;
 --               or, with "key:" before it, the order of an earlier request that
---               had this key and asked for as much
+--               had this key and asked for as much; or, with "own:" before it,
+--               reserved before, under this order id: its entry in the record
 
 local n = (#ARGV - 1) / 3
 local clock = redis.call('TIME')
@@ -104,10 +105,13 @@ end
 -- known decides for a buyer who has a record: the answer, or nil and the claim
 -- that a new order of his gets.
 local function known(record, order, wanted, key)
-  local _, _, _, claim = entry(record, order)
-  local again = not claim and key and repeated(record, key, format('%d', wanted))
-  if claim or again then
-    return claim or again
+  local again = key and repeated(record, key, format('%d', wanted))
+  if again and again ~= 'key:' .. order then
+    return again
+  end
+  local at = entry(record, order)
+  if at then
+    return 'own:' .. match(record, '^[^,]+', at)
   elseif shut == -5 then
     return shut
   end

@@ -30,7 +30,10 @@ func TestReserve(t *testing.T) {
 		"the same order id twice in a batch": {
 			10, 2,
 			[]Request{{OrderID: a, UserID: "u", Quantity: 1}, {OrderID: a, UserID: "u", Quantity: 1}},
-			[]Result{{Outcome: Reserved, OrderID: "", Claim: 1}, {Outcome: Reserved, OrderID: "", Claim: 1}},
+			[]Result{
+				{Outcome: Reserved, OrderID: "", Claim: 1},
+				{Outcome: Reserved, OrderID: "", Claim: 1, Earlier: &Entry{Mark: MarkQueued, OrderID: a, Quantity: 1, Claim: 1}},
+			},
 			9,
 		},
 		"the last unit": {
@@ -94,6 +97,12 @@ func TestReserve(t *testing.T) {
 				before := time.Now()
 				b, err := Reserve(t.Context(), c, product, 1, tc.reqs)
 				require.NoError(t, err)
+				for _, r := range b.Results {
+					if r.Earlier != nil {
+						require.Equal(t, b.At, r.Earlier.At)
+						r.Earlier.At = time.Time{}
+					}
+				}
 				require.Equal(t, tc.want, b.Results)
 				require.Equal(t, "a-1", b.ActivityID)
 				require.EqualValues(t, 1, b.Epoch)
@@ -141,9 +150,16 @@ func TestReserveRepeat(t *testing.T) {
 		repeat := func(msg string, epoch int64) {
 			t.Helper()
 			before := dump(t, c)
-			b, err := Reserve(t.Context(), c, product, epoch, []Request{other, req})
+			more := other // a repeat is answered with what was reserved, whatever it asks for
+			more.Quantity = 2
+			b, err := Reserve(t.Context(), c, product, epoch, []Request{more, req})
 			require.NoError(t, err, msg)
-			require.Equal(t, []Result{{Outcome: Reserved, OrderID: "", Claim: 2}, {Outcome: Reserved, OrderID: "", Claim: 1}}, b.Results, msg)
+			for i, want := range []Request{other, req} {
+				e, found, err := lookUp(t, c, want)
+				require.NoError(t, err, msg)
+				require.True(t, found, msg)
+				require.Equal(t, Result{Outcome: Reserved, Claim: 2 - i, Earlier: &e}, b.Results[i], msg)
+			}
 			require.Equal(t, before, dump(t, c), msg)
 		}
 		repeat("queued", 1)
@@ -282,4 +298,12 @@ func TestReserveManyOrders(t *testing.T) {
 		}
 		require.Equal(t, []Result{{Outcome: AlreadyBought, OrderID: last, Claim: 0}}, reserve(t, c, Request{OrderID: id.next(), UserID: "u", Quantity: 1}))
 	})
+}
+
+// lookUp reads what a buyer's record says of an order.
+func lookUp(t *testing.T, c redis.UniversalClient, r Request) (Entry, bool, error) {
+	t.Helper()
+	texts, err := RecordTexts(t.Context(), c, product, []string{r.UserID})
+	require.NoError(t, err)
+	return FindOrder(texts[0], r.OrderID)
 }

@@ -84,6 +84,10 @@ type Result struct {
 	// same key and quantity: OrderID is what it got, in whatever state that is.
 	// This request has got nothing.
 	Repeat bool
+	// Earlier is set, with Reserved, if the buyer's record had this order id
+	// already: what it says of the order, in whatever state that is. Nothing was
+	// reserved now, and the request may have asked for another quantity.
+	Earlier *Entry
 }
 
 // Batch is the answer to one Reserve call.

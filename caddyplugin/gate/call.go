@@ -14,43 +14,52 @@ import (
 // errNotExecuted marks a failed call of which Redis has certainly run nothing.
 var errNotExecuted = errors.New("not executed")
 
+// errOtherActivity refuses a batch in the moment in which the product's next
+// activity has taken the place of the one that a click is meant for.
+var errOtherActivity = errors.New("the activity has changed")
+
 func notExecuted(err error) bool { return errors.Is(err, errNotExecuted) }
 
 // call reserves for a batch. A call whose outcome is unknown (time-out, lost
 // connection) is repeated with the same order ids, which has no second effect,
 // until Redis says or half of ResolveWithin is over. The entrance is shut
-// meanwhile, so that nobody queues up behind it.
-func (g *group) call(batch []*ticket) (lua.Batch, error) {
+// meanwhile, so that nobody queues up behind it. resent says that there was such
+// a call before the one that was answered.
+func (g *group) call(batch []*ticket) (reply lua.Batch, resent bool, err error) {
 	gate := g.sale.gate
+	view := g.sale.view.Load()
 	requests := make([]lua.Request, len(batch))
 	for i, t := range batch {
 		requests[i] = t.request
+		if t.activity != "" && t.activity != view.ID {
+			return lua.Batch{}, false, errors.Join(errNotExecuted, errOtherActivity)
+		}
 	}
-	epoch := g.sale.view.Load().Epoch
+	epoch := view.Epoch
 	deadline := gate.deps.Now().Add(gate.cfg.ResolveWithin / 2)
-	renewed, unknown := false, false
+	renewed, unknown := false, false // unknown: the outcome of a call
 	// The first try goes through the breaker and may trip it. Later ones go beside
 	// it: they finish what may have been begun.
-	reply, err := g.sale.breaker.reserve(func() (lua.Batch, error) { return g.callOnce(epoch, requests) })
+	reply, err = g.sale.breaker.reserve(func() (lua.Batch, error) { return g.callOnce(epoch, requests) })
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		if err == nil {
-			if !renewed && reply.State == lua.Open && reply.Epoch != epoch {
+			if !renewed && reply.State == lua.Open && reply.Epoch != epoch && reply.ActivityID == view.ID {
 				// The activity was held and opened again since the last look; these
-				// clicks came under the new epoch.
+				// clicks came under the new epoch. Clicks on another activity did not.
 				renewed, epoch = true, reply.Epoch
 				g.sale.lookNow()
 				reply, err = g.callOnce(epoch, requests)
 				continue
 			}
-			return reply, nil
+			return reply, unknown, nil
 		}
 		g.sale.lookNow()
 		unknown = unknown || !notSent(err)
 		if !unknown {
-			return lua.Batch{}, errors.Join(errNotExecuted, err)
+			return lua.Batch{}, false, errors.Join(errNotExecuted, err)
 		}
 		if gate.deps.Now().After(deadline) || !gate.sleep(wait) {
-			return lua.Batch{}, err
+			return lua.Batch{}, false, err
 		}
 		reply, err = g.callOnce(epoch, requests)
 	}

@@ -19,6 +19,10 @@ type Config struct {
 	// ResolveWithin is when a queued order's fate is known at the latest,
 	// counted from the answer. Default 30 s.
 	ResolveWithin time.Duration
+	// TicketLife is how long after Offer has made an order id it may be bought
+	// with, so that an order may be this much younger than its id; 0 if Offer is
+	// not used.
+	TicketLife time.Duration
 	// Linger is how long a message waits for more orders. Default 10 ms.
 	Linger time.Duration
 	// OrdersPerMessage bounds a message, 1 to order.MaxPerMessage. Default 256.
@@ -34,6 +38,10 @@ type Config struct {
 	// fit stays in the outbox for the backend's relay. Default 65536.
 	Buffer int
 }
+
+// MaxTicketLife bounds Config.TicketLife: for as long an order that is lost may
+// still look like one that has not been bought yet.
+const MaxTicketLife = 10 * time.Minute
 
 const (
 	// callTimeout bounds one call to Redis. The client's own time-outs are
@@ -96,6 +104,7 @@ func (c *Config) validate() error {
 		{"reserve_timeout", c.ReserveTimeout, 10 * time.Millisecond, 10 * time.Second},
 		{"resolve_within", c.ResolveWithin, 5 * time.Second, time.Hour},
 		{"linger", c.Linger, time.Millisecond, time.Second},
+		{"ticket_life", c.TicketLife, 0, MaxTicketLife},
 	} {
 		if d.v < d.min || d.v > d.max {
 			return fmt.Errorf("%s %v: must be %v to %v", d.name, d.v, d.min, d.max)

@@ -97,14 +97,17 @@ func (g *Gate) fateIn(text, orderID string, late lateOrder, isLate bool) (Fate, 
 		return Fate{}, false, err
 	}
 	made, _ := order.IDTime(id)
-	now, resolveBy := g.deps.Now(), g.resolveBy(made)
+	now := g.deps.Now()
 	var f Fate
 	switch {
 	case found:
 		s := standings[e.Mark]
-		f = Fate{OrderID: id, State: s.state, Final: s.final, Reason: e.Reason, Quantity: e.Quantity, ResolveBy: resolveBy}
+		f = Fate{
+			OrderID: id, State: s.state, Final: s.final, Reason: e.Reason, Quantity: e.Quantity,
+			ResolveBy: g.resolveBy(g.begun(id, e.At)),
+		}
 	case isLate:
-		f = late.fate(id, now, resolveBy)
+		f = late.fate(id, now, g.resolveBy(late.joined))
 	default:
 		return Fate{}, false, nil
 	}

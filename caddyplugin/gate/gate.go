@@ -50,6 +50,13 @@ type Click struct {
 	// Key is the client's Idempotency-Key; empty for none. A click with the key and
 	// the quantity of an earlier one of the same buyer is answered like that one.
 	Key string
+	// OrderID is the order that the click's proof of entry is for, and ActivityID
+	// the activity it was given for; both empty for a click without one. Whatever
+	// number of clicks have the same OrderID, one of them buys, and all are
+	// answered with its order, even when that has been cancelled since. It must
+	// come from Offer.
+	OrderID    string
+	ActivityID string
 }
 
 // Decision is the answer to a click.
@@ -64,8 +71,10 @@ type Decision struct {
 	// RetryAfter is when asking again makes sense; 0 if it does not.
 	RetryAfter time.Duration
 	// Repeat says, with Reserved, that the order is that of an earlier click with
-	// the same key.
+	// the same key or OrderID.
 	Repeat bool
+	// Quantity is the units of the order, with Reserved.
+	Quantity int
 }
 
 // Limited is the answer of the per-address limit.

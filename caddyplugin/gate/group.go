@@ -70,13 +70,13 @@ func (g *group) work(i int) {
 			}
 			n := int64(len(batch))
 			g.sale.carried.Add(n)
-			reply, err := g.call(batch)
+			reply, resent, err := g.call(batch)
 			g.land(i)
 			if err != nil {
 				g.fail(batch, err)
 			} else {
 				killpoint.Here(killpoint.AfterReserve)
-				g.answer(batch, reply)
+				g.answer(batch, reply, resent)
 			}
 			g.sale.carried.Add(-n)
 		}
@@ -113,7 +113,9 @@ func (g *group) land(i int) {
 
 // answer gives every click its result and forwards what was reserved. What the
 // reply says of the sale is noted first: whoever clicks after his answer meets it.
-func (g *group) answer(batch []*ticket, reply lua.Batch) {
+// resent says that an earlier call of the batch may have reserved what this one
+// found reserved.
+func (g *group) answer(batch []*ticket, reply lua.Batch, resent bool) {
 	g.note(reply)
 	orders := make([]order.Order, 0, len(batch))
 	for i, t := range batch {
@@ -122,10 +124,16 @@ func (g *group) answer(batch []*ticket, reply lua.Batch) {
 			r.Outcome = lua.Held // this edge knows better: Redis has lost it
 		}
 		if r.Outcome == lua.Reserved && !r.Repeat {
-			orders = append(orders, order.Order{
+			o := order.Order{
 				ID: request.OrderID, ActivityID: reply.ActivityID, ProductID: g.sale.product,
 				UserID: request.UserID, Quantity: request.Quantity, Claim: r.Claim, ReservedAt: reply.At,
-			})
+			}
+			if e := r.Earlier; e != nil { // by another use of the ticket, which may have asked for more
+				o.Quantity, o.ReservedAt = e.Quantity, e.At
+			}
+			if r.Earlier == nil || resent && r.Earlier.Mark == lua.MarkQueued {
+				orders = append(orders, o)
+			}
 		}
 		if !t.reply(r) {
 			g.sale.gate.late.learn(request.OrderID, r)

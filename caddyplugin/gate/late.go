@@ -32,6 +32,7 @@ type lateOrder struct {
 	product, user string
 	key           string // as in lua.Request
 	quantity      int
+	joined        time.Time // when its buyer clicked
 	refused       bool
 	outcome       lua.Outcome // if refused
 	// instead is the order that an earlier click of the same key got meanwhile
@@ -51,12 +52,18 @@ func (l *lateOrders) add(product string, t *ticket) {
 		l.queue = l.queue[1:]
 	}
 	id := t.request.OrderID
-	if _, ok := l.orders[id]; ok {
-		return // it was told in an earlier round
+	known, ok := l.orders[id]
+	if ok && !known.refused {
+		return // another click with the same order id was told the same
 	}
-	l.orders[id] = lateOrder{product: product, user: t.request.UserID, key: t.request.Key, quantity: t.request.Quantity}
+	l.orders[id] = lateOrder{
+		product: product, user: t.request.UserID, key: t.request.Key, quantity: t.request.Quantity, joined: t.joined,
+	}
 	if t.request.Key != "" {
 		l.keys[t.request.Key] = id
+	}
+	if ok {
+		return
 	}
 	l.queue = append(l.queue, lateID{id: id, added: t.joined})
 }
@@ -80,16 +87,17 @@ func (l *lateOrders) learn(id string, r lua.Result) {
 	l.orders[id] = o
 }
 
-// keyed finds the late order of a key that Redis has not refused.
-func (l *lateOrders) keyed(key string) (id string, quantity int, ok bool) {
+// keyed finds the late order of a key that Redis has not refused, and the id of
+// the order that its buyer has.
+func (l *lateOrders) keyed(key string) (id string, o lateOrder, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	id, ok = l.keys[key]
-	o := l.orders[id]
+	o = l.orders[id]
 	if o.instead != "" {
 		id = o.instead
 	}
-	return id, o.quantity, ok
+	return id, o, ok
 }
 
 func (l *lateOrders) forgetLocked(id string) {

@@ -22,7 +22,7 @@ func (g *Gate) nowhere(product, user, orderID string) (Fate, error) {
 	if age < -fastClock || age > lostFor || !order.OwnedBy(orderID, product, user) {
 		return Fate{}, ErrNoOrder
 	}
-	f := Fate{OrderID: orderID, State: order.Queued, ResolveBy: g.resolveBy(made)}
+	f := Fate{OrderID: orderID, State: order.Queued, ResolveBy: g.resolveBy(made.Add(g.cfg.TicketLife))}
 	if now.After(f.ResolveBy) {
 		f.State, f.Reason, f.Final = order.Rejected, order.ReasonLost, true
 	}

@@ -23,9 +23,9 @@ func (g *Gate) Reserve(ctx context.Context, c Click) Decision {
 	key := ""
 	if c.Key != "" {
 		key = lua.HashKey(c.ProductID, c.UserID, c.Key)
-		if d, ok := g.repeatOfLate(c, key); ok {
-			return d
-		}
+	}
+	if d, ok := g.repeatOfLate(c, key); ok {
+		return d
 	}
 	if refusal != lua.Reserved {
 		if d, ok := g.repeatOfKnown(s, c, key, refusal); ok {
@@ -34,13 +34,15 @@ func (g *Gate) Reserve(ctx context.Context, c Click) Decision {
 		g.stats.local.Add(1)
 		return g.refuse(refusal, "", retry)
 	}
-	id, err := order.NewID(now, g.deps.Random)
-	if err != nil {
-		g.deps.Log.Error("cannot make an order id", "error", err)
-		return g.refuse(lua.Held, "", time.Second)
+	id := c.OrderID
+	if id == "" {
+		var err error
+		if id, err = g.newOrderID(c.ProductID, c.UserID, now); err != nil {
+			return g.refuse(lua.Held, "", time.Second)
+		}
 	}
-	id = order.OwnID(id, c.ProductID, c.UserID)
 	t := newTicket(lua.Request{OrderID: id, UserID: c.UserID, Quantity: c.Quantity, Key: key}, now)
+	t.activity = c.ActivityID
 	if !s.group.join(t) {
 		g.stats.local.Add(1)
 		return g.refuse(lua.Held, "", time.Second)
@@ -51,17 +53,31 @@ func (g *Gate) Reserve(ctx context.Context, c Click) Decision {
 		// The group still holds the ticket, so it is not given back to the pool.
 		g.stats.late.Add(1)
 		g.stats.outcome(lua.Reserved)
-		return Decision{OrderID: id, ResolveBy: g.resolveBy(now)}
+		return Decision{OrderID: id, ResolveBy: g.resolveBy(now), Quantity: c.Quantity}
 	}
 	t.free()
-	if result.Repeat {
-		return g.repeat(result.OrderID, true)
+	switch e := result.Earlier; {
+	case result.Repeat:
+		made, _ := order.IDTime(result.OrderID)
+		return g.repeat(result.OrderID, made.Add(g.cfg.TicketLife), c.Quantity)
+	case e != nil && c.OrderID != "": // else: of a call that was sent again
+		return g.repeat(id, g.begun(id, e.At), e.Quantity)
 	}
 	if result.Outcome != lua.Reserved {
 		return g.refuse(result.Outcome, result.OrderID, retryHeld(result.Outcome))
 	}
 	g.stats.outcome(lua.Reserved)
-	return Decision{OrderID: id, ResolveBy: g.resolveBy(now)}
+	return Decision{OrderID: id, ResolveBy: g.resolveBy(now), Quantity: c.Quantity}
+}
+
+// newOrderID makes the id of an order to come.
+func (g *Gate) newOrderID(product, user string, now time.Time) (string, error) {
+	id, err := order.NewID(now, g.deps.Random)
+	if err != nil {
+		g.deps.Log.Error("cannot make an order id", "error", err)
+		return "", err
+	}
+	return order.OwnID(id, product, user), nil
 }
 
 func (g *Gate) refuse(o lua.Outcome, orderID string, retry time.Duration) Decision {

@@ -12,6 +12,7 @@ import (
 // reply or by the watchdog, whichever is first.
 type ticket struct {
 	request  lua.Request
+	activity string // the only one it is meant for; empty: any
 	joined   time.Time
 	taken    atomic.Bool   // who swaps it to true answers
 	late     bool          // answered by the watchdog; the outcome is still open
@@ -23,7 +24,7 @@ var tickets = sync.Pool{New: func() any { return &ticket{answered: make(chan str
 
 func newTicket(r lua.Request, now time.Time) *ticket {
 	t := tickets.Get().(*ticket)
-	t.request, t.joined = r, now
+	t.request, t.activity, t.joined = r, "", now
 	t.late, t.result = false, lua.Result{}
 	t.taken.Store(false)
 	return t
