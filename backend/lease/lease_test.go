@@ -105,3 +105,51 @@ func TestLostLeaseEndsTheWork(t *testing.T) {
 		require.Zero(t, client.Exists(t.Context(), l.keys[0]).Val(), "given back at the end")
 	})
 }
+
+// Whatever somebody has left in the lease's keys, it is taken a while later and
+// renewed.
+func TestSpoiltKeys(t *testing.T) {
+	spoils := map[string]func(ctx context.Context, c redis.Cmdable, keys []string) error{
+		"no end": func(ctx context.Context, c redis.Cmdable, keys []string) error {
+			return c.Set(ctx, keys[0], "a dead one", 0).Err()
+		},
+		"the clock went back": func(ctx context.Context, c redis.Cmdable, keys []string) error {
+			return c.Set(ctx, keys[0], "a dead one", time.Hour).Err()
+		},
+		"lease a list": func(ctx context.Context, c redis.Cmdable, keys []string) error {
+			return c.RPush(ctx, keys[0], "x").Err()
+		},
+		"fence a list": func(ctx context.Context, c redis.Cmdable, keys []string) error {
+			return c.RPush(ctx, keys[1], "x").Err()
+		},
+		"fence letters": func(ctx context.Context, c redis.Cmdable, keys []string) error {
+			return c.Set(ctx, keys[1], "many", 0).Err()
+		},
+		"fence at its end": func(ctx context.Context, c redis.Cmdable, keys []string) error {
+			return c.Set(ctx, keys[1], "9223372036854775807", 0).Err()
+		},
+	}
+	for name, spoil := range spoils {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, client redis.UniversalClient) {
+				l := newLease(t, client)
+				require.NoError(t, spoil(t.Context(), client, l.keys))
+				ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+				defer stop()
+				worked := false
+				l.Run(ctx, func(ctx context.Context, fence int64) {
+					require.Positive(t, fence)
+					again, err := l.acquire(ctx)
+					require.NoError(t, err)
+					require.Equal(t, fence, again, "a repeat by its holder")
+					kept, err := l.renew(ctx)
+					require.NoError(t, err)
+					require.True(t, kept)
+					worked = true
+					stop()
+				})
+				require.True(t, worked, "nobody works for ever")
+			})
+		})
+	}
+}
