@@ -49,9 +49,10 @@ func AbsentBackends(ctx context.Context, c redis.Cmdable, ids ...string) error {
 }
 
 // Backends reads the words of all backends, those long gone among them; a word
-// that cannot be read counts as long gone.
+// that cannot be read counts as long gone. A key that holds something else than
+// words is removed: no backend could speak.
 func Backends(ctx context.Context, c redis.Cmdable) ([]Backend, error) {
-	words, err := c.HGetAll(ctx, backendsKey).Result()
+	words, err := wordsAt(ctx, c, backendsKey)
 	if err != nil {
 		return nil, fmt.Errorf("reading the backends: %w", err)
 	}

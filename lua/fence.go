@@ -2,12 +2,19 @@ package lua
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+)
+
+var (
+	//go:embed note.lua
+	noteSource string
+	noteScript = redis.NewScript(noteSource)
 )
 
 // fenceNoteFor is how long a word on a fence is believed.
@@ -19,26 +26,16 @@ const fenceNoteFor = 3 * time.Second
 //
 // It keeps two from working against each other, no more: what is written is
 // guarded by the epoch.
-func NoteFence(ctx context.Context, c redis.Cmdable, product, owner, words string) (bool, error) {
-	key, value := KeysOf(product).Fence, owner+" "+words
-	mine, err := c.SetNX(ctx, key, value, fenceNoteFor).Result()
-	if err != nil || mine {
-		return mine, noteError(product, err)
-	}
-	now, err := c.Get(ctx, key).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return false, noteError(product, err)
-	}
-	if err == nil && !strings.HasPrefix(now, owner+" ") {
-		return false, nil
-	}
-	return true, noteError(product, c.Set(ctx, key, value, fenceNoteFor).Err())
+func NoteFence(ctx context.Context, c redis.Scripter, product, owner, words string) (bool, error) {
+	keys := []string{KeysOf(product).Fence}
+	noted, err := noteScript.Run(ctx, c, keys, owner, words, fenceNoteFor.Milliseconds()).Int64()
+	return noted == 1, noteError(product, err)
 }
 
 // FenceNote is what NoteFence said last; empty if nobody proves the stock.
 func FenceNote(ctx context.Context, c redis.Cmdable, product string) (string, error) {
 	value, err := c.Get(ctx, KeysOf(product).Fence).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
+	if err != nil && !errors.Is(err, redis.Nil) && !wrongType(err) {
 		return "", fmt.Errorf("asking where the fence of product %s stands: %w", product, err)
 	}
 	_, words, _ := strings.Cut(value, " ")
@@ -52,7 +49,7 @@ func DropFenceNote(ctx context.Context, c redis.Cmdable, product, owner string) 
 	if err == nil && strings.HasPrefix(now, owner+" ") {
 		err = c.Del(ctx, key).Err()
 	}
-	if errors.Is(err, redis.Nil) {
+	if errors.Is(err, redis.Nil) || wrongType(err) {
 		return nil
 	}
 	return noteError(product, err)
@@ -64,3 +61,6 @@ func noteError(product string, err error) error {
 	}
 	return nil
 }
+
+// wrongType says that a key is something else than was asked for.
+func wrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }

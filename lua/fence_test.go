@@ -277,3 +277,48 @@ func TestLookingAtKeys(t *testing.T) {
 		require.Equal(t, []string{"u", ""}, users)
 	})
 }
+
+// Whatever somebody has left where those who prove a stock leave word, they come
+// to speak.
+func TestSpoiltWords(t *testing.T) {
+	fence, edges := KeysOf(product).Fence, KeysOf(product).Edges
+	for name, spoil := range map[string]func(ctx context.Context, c redis.Cmdable) error{
+		"no end": func(ctx context.Context, c redis.Cmdable) error { return c.Set(ctx, fence, "a dead one", 0).Err() },
+		"the clock went back": func(ctx context.Context, c redis.Cmdable) error {
+			return c.Set(ctx, fence, "a dead one", time.Hour).Err()
+		},
+		"lists": func(ctx context.Context, c redis.Cmdable) error {
+			for _, key := range []string{fence, edges, backendsKey} {
+				if err := c.RPush(ctx, key, "x").Err(); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, c redis.UniversalClient) {
+				ctx := t.Context()
+				require.NoError(t, spoil(ctx, c))
+				_, err := FenceNote(ctx, c, product)
+				require.NoError(t, err)
+				require.NoError(t, DropFenceNote(ctx, c, product, "me"))
+				mine, err := NoteFence(ctx, c, product, "me", "at work")
+				require.NoError(t, err)
+				if !mine {
+					left, err := c.PTTL(ctx, fence).Result()
+					require.NoError(t, err)
+					require.Positive(t, left, "it ends")
+					require.LessOrEqual(t, left, fenceNoteFor, "and soon")
+				}
+				heard, err := Presence(ctx, c, product)
+				require.NoError(t, err)
+				require.Empty(t, heard)
+				require.NoError(t, Present(ctx, c, product, Edge{ID: "e", At: time.UnixMilli(5)}))
+				_, err = Backends(ctx, c)
+				require.NoError(t, err)
+				require.NoError(t, PresentBackend(ctx, c, "b", func() int { return 1 }))
+			})
+		})
+	}
+}

@@ -42,9 +42,10 @@ func Absent(ctx context.Context, c redis.Cmdable, product, edge string) error {
 }
 
 // Presence reads the edges of a product, those long gone among them; a word that
-// cannot be read counts as an edge that never spoke.
+// cannot be read counts as an edge that never spoke. A key that holds something
+// else than words is removed: no edge could speak.
 func Presence(ctx context.Context, c redis.Cmdable, product string) ([]Edge, error) {
-	words, err := c.HGetAll(ctx, KeysOf(product).Edges).Result()
+	words, err := wordsAt(ctx, c, KeysOf(product).Edges)
 	if err != nil {
 		return nil, fmt.Errorf("reading the edges of product %s: %w", product, err)
 	}
@@ -62,4 +63,13 @@ func Presence(ctx context.Context, c redis.Cmdable, product string) ([]Edge, err
 		edges = append(edges, e)
 	}
 	return edges, nil
+}
+
+// wordsAt reads the words of a hash, and removes what is none.
+func wordsAt(ctx context.Context, c redis.Cmdable, key string) (map[string]string, error) {
+	words, err := c.HGetAll(ctx, key).Result()
+	if wrongType(err) {
+		return nil, c.Unlink(ctx, key).Err()
+	}
+	return words, err
 }
