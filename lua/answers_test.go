@@ -74,7 +74,10 @@ func TestEveryAnswer(t *testing.T) {
 		declared := declaredConstants(t)
 		for _, kind := range []string{"Outcome", "Moved", "Preheated"} {
 			require.NotEmpty(t, declared[kind])
-			require.ElementsMatch(t, declared[kind], got[kind], kind)
+			byScripts := slices.DeleteFunc(slices.Clone(declared[kind]), func(v int64) bool {
+				return kind == "Outcome" && v < int64(KeyReused) // an edge gives it by itself
+			})
+			require.ElementsMatch(t, byScripts, got[kind], kind)
 		}
 		for _, value := range declared["Outcome"] {
 			require.NotEqual(t, "unknown", Outcome(value).String(), value)
