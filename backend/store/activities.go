@@ -11,8 +11,8 @@ import (
 	"github.com/seckill-edge/seckill/internal/order"
 )
 
-// CreateActivity stores a new activity. CreatedAt is set from the clock and
-// Reserved to 0; the rest is stored as it comes, times in whole milliseconds.
+// CreateActivity stores a new activity. CreatedAt is set from the clock; Reserved,
+// Changes, Target and ArchivedAt are not read; the rest is stored as it comes, times in whole milliseconds.
 // ErrExists if its id is taken or its product has an activity that is not closed.
 func (s *Store) CreateActivity(ctx context.Context, a Activity) error {
 	db, cancel := s.session(ctx)
@@ -71,10 +71,20 @@ func (s *Store) oneActivity(ctx context.Context, column, id string) (Activity, e
 
 // Activities returns all activities, the newest first.
 func (s *Store) Activities(ctx context.Context) ([]Activity, error) {
+	return s.activities(ctx, "")
+}
+
+// Unarchived returns the activities of which something may still have to be done,
+// the newest first.
+func (s *Store) Unarchived(ctx context.Context) ([]Activity, error) {
+	return s.activities(ctx, "archived_ms IS NULL")
+}
+
+func (s *Store) activities(ctx context.Context, where string) ([]Activity, error) {
 	db, cancel := s.session(ctx)
 	defer cancel()
 	var rows []activityRow
-	if err := db.Order("created_ms DESC, id DESC").Find(&rows).Error; err != nil {
+	if err := db.Where(where).Order("created_ms DESC, id DESC").Find(&rows).Error; err != nil {
 		return nil, fmt.Errorf("listing activities: %w", err)
 	}
 	all := make([]Activity, len(rows))

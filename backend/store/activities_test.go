@@ -15,10 +15,10 @@ func TestActivityComesBackAsItWas(t *testing.T) {
 			ID: strings.Repeat("x", 64), ProductID: "Phone-15_Pro", Title: "折扣 💥 1'; DROP TABLE orders;--",
 			Start: epoch.Add(123 * time.Millisecond), End: epoch.Add(48 * time.Hour),
 			Total: 1_000_000_000, Limit: 999, PayWindow: 15*time.Minute + time.Millisecond,
-			State: Scheduled, Reserved: 7, CreatedAt: epoch.Add(-time.Hour),
+			State: Scheduled, Manual: true, Reserved: 7, Changes: 3, Target: 4, CreatedAt: epoch.Add(-time.Hour),
 		}
 		require.NoError(t, s.CreateActivity(t.Context(), a))
-		a.Reserved, a.CreatedAt = 0, epoch
+		a.Reserved, a.Changes, a.Target, a.CreatedAt = 0, 0, 0, epoch
 		got, err := s.Activity(t.Context(), a.ID)
 		require.NoError(t, err)
 		require.Equal(t, a, got)

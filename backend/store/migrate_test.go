@@ -10,7 +10,7 @@ import (
 	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
-var allMigrations = []string{"00001_activities.sql", "00002_orders.sql", "00003_payments.sql"}
+var allMigrations = []string{"00001_activities.sql", "00002_orders.sql", "00003_payments.sql", "00004_life.sql"}
 
 func TestMigrate(t *testing.T) {
 	for _, d := range databases() {
@@ -43,7 +43,9 @@ func TestMigrateAnOlderSchema(t *testing.T) {
 			applied, err := s.migrateTo(t.Context(), 1)
 			require.NoError(t, err)
 			require.Equal(t, allMigrations[:1], applied)
-			a := sale(t, s, 10, 1)
+			a := Activity{ID: "old", ProductID: "P_old"}
+			require.NoError(t, s.db.Exec(`INSERT INTO activities (id, product_id, live, title, start_ms, end_ms, total, limit_per_user,
+				pay_window_ms, reserved, state, created_ms) VALUES ('old', 'P_old', 'P_old', '', 0, 1, 10, 1, 0, 0, 'open', 0)`).Error)
 			err = s.SchemaReady(t.Context())
 			require.ErrorIs(t, err, ErrSchema)
 			require.ErrorContains(t, err, "at version 1")

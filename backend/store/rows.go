@@ -20,6 +20,10 @@ type activityRow struct {
 	Reserved     int64   `gorm:"column:reserved"`
 	State        string  `gorm:"column:state"`
 	CreatedMS    int64   `gorm:"column:created_ms"`
+	Manual       bool    `gorm:"column:manual"`
+	Changes      int64   `gorm:"column:changes"`
+	Target       int64   `gorm:"column:target"`
+	ArchivedMS   *int64  `gorm:"column:archived_ms"`
 }
 
 // TableName tells GORM where activities are.
@@ -30,7 +34,7 @@ func newActivityRow(a *Activity, now time.Time) activityRow {
 		ID: a.ID, ProductID: a.ProductID, Live: live(a.ProductID, a.State), Title: a.Title,
 		StartMS: a.Start.UnixMilli(), EndMS: a.End.UnixMilli(),
 		Total: a.Total, LimitPerUser: a.Limit, PayWindowMS: a.PayWindow.Milliseconds(),
-		State: string(a.State), CreatedMS: now.UnixMilli(),
+		State: string(a.State), CreatedMS: now.UnixMilli(), Manual: a.Manual,
 	}
 }
 
@@ -43,12 +47,17 @@ func live(product string, s ActivityState) *string {
 }
 
 func (r *activityRow) activity() Activity {
-	return Activity{
+	a := Activity{
 		ID: r.ID, ProductID: r.ProductID, Title: r.Title,
 		Start: instant(r.StartMS), End: instant(r.EndMS),
 		Total: r.Total, Limit: r.LimitPerUser, PayWindow: r.payWindow(),
 		State: ActivityState(r.State), Reserved: r.Reserved, CreatedAt: instant(r.CreatedMS),
+		Manual: r.Manual, Changes: r.Changes, Target: r.Target,
 	}
+	if r.ArchivedMS != nil {
+		a.ArchivedAt = instant(*r.ArchivedMS)
+	}
+	return a
 }
 
 func (r *activityRow) payWindow() time.Duration {

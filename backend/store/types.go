@@ -41,6 +41,13 @@ type Activity struct {
 	Limit     int           // units per user, 1 to order.MaxQuantity
 	PayWindow time.Duration // 0: no payment stage
 	State     ActivityState
+	// Manual says that only the operator preheats and opens it.
+	Manual bool
+	// Changes counts the changes of Total. Target is the total that the last one is
+	// to reach; 0 once both SQL and Redis have it. Meanwhile Total is the greater one.
+	Changes, Target int64
+	// ArchivedAt is since when everything of it is settled; zero until then.
+	ArchivedAt time.Time
 	// Reserved is the units of all stored orders that hold stock; never above Total.
 	Reserved  int64
 	CreatedAt time.Time
