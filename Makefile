@@ -40,6 +40,10 @@ lint: ## Check the code's form and the fences between the rooms
 fmt: ## Format the code
 	go run $(GOLANGCI) fmt ./...
 
+.PHONY: vuln
+vuln: ## Ask Go's vulnerability database about the dependencies
+	sh internal/vuln.sh
+
 FUZZTIME ?= 10m
 .PHONY: fuzz
 fuzz: ## Feed every parser nonsense, FUZZTIME (10m) each; ONLY=FuzzTicket chooses one
