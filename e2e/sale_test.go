@@ -19,13 +19,18 @@ import (
 // start brings up a whole product with n edges and as many backends.
 func start(t *testing.T, n int) *stack.Stack {
 	t.Helper()
+	return startWith(t, n, stack.Options{})
+}
+
+func startWith(t *testing.T, n int, o stack.Options) *stack.Stack {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "seckill-e2e-") // not t.TempDir: MariaDB's user must reach it
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	s, err := stack.Start(ctx, dir, stack.Options{})
+	s, err := stack.Start(ctx, dir, o)
 	t.Cleanup(func() { require.NoError(t, s.Stop()) })
 	require.NoError(t, err)
 	for range n {
