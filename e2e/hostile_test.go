@@ -33,7 +33,8 @@ func TestHostileClients(t *testing.T) {
 	ctx := t.Context()
 	for _, args := range [][]string{
 		{"activity", "create", "--product", "1001", "--title", "Phone", "--total", "1000", "--limit", "2", "--start", "2026-01-01T00:00:00Z", "--end", "2099-01-01T00:00:00Z"},
-		{"activity", "preheat", "1001"}, {"activity", "open", "1001"},
+		{"activity", "preheat", "1001"},
+		{"activity", "open", "1001"},
 	} {
 		_, err := s.Seckilld(ctx, args...)
 		require.NoError(t, err)
