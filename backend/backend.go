@@ -47,6 +47,9 @@ type Config struct {
 	// AcceptRedisRisk says that a Redis which may evict or forget is meant, as in
 	// development: it is shown and not warned about.
 	AcceptRedisRisk bool
+	// PreheatAhead is how long before its start an activity is preheated and opened;
+	// KeepKeys, how long Redis keeps the keys of one that is archived.
+	PreheatAhead, KeepKeys time.Duration
 	// Consume bounds batches and prefetch.
 	Consume consume.Config
 }
@@ -130,6 +133,7 @@ func New(c Config, d Deps) (*Backend, error) {
 	}
 	b.activities = activities.New(activities.Deps{
 		Store: d.Store, Redis: d.Redis, Queue: d.Broker, Now: d.Now, Random: d.Random, Log: d.Log, InHand: b.inHand, Self: b.id,
+		Ahead: c.PreheatAhead, KeepKeys: c.KeepKeys, AcceptRedisRisk: c.AcceptRedisRisk,
 	})
 	b.follower = activities.NewFollower(b.activities)
 	b.guard = newGuard(b.activities, b.metrics, d.Log, c.AcceptRedisRisk)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seckill-edge/seckill/backend/activities"
 	"github.com/seckill-edge/seckill/backend/metrics"
 	"github.com/seckill-edge/seckill/backend/reconcile"
 	"github.com/seckill-edge/seckill/backend/settle"
@@ -14,6 +15,7 @@ import (
 
 const (
 	relayEvery   = time.Second
+	keepEvery    = time.Second
 	followEvery  = 10 // relay passes
 	presentEvery = 250 * time.Millisecond
 )
@@ -22,6 +24,7 @@ const (
 func (b *Backend) work(ctx context.Context, _ int64) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
+	watching.Go(func() { b.keepActivities(ctx) })
 	watching.Go(func() {
 		failing := ""
 		b.reconciler.NewWatch().Run(ctx, func(err error) { failing = b.tell(ctx, "fence", failing, err) })
@@ -39,6 +42,21 @@ func (b *Backend) work(ctx context.Context, _ int64) {
 			err = b.follower.Pass(ctx)
 		}
 		failing = b.tell(ctx, "relay", failing, err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// keepActivities does what has its time in the activities' lives.
+func (b *Backend) keepActivities(ctx context.Context) {
+	keeper := activities.NewKeeper(b.activities)
+	tick := time.NewTicker(keepEvery)
+	defer tick.Stop()
+	for failing := ""; ; {
+		failing = b.tell(ctx, "activities", failing, keeper.Pass(ctx))
 		select {
 		case <-ctx.Done():
 			return
@@ -169,6 +187,19 @@ func (s source) Depth(ctx context.Context) (waiting, dead int, err error) {
 }
 
 func (s source) RefundsDue(ctx context.Context) (int64, error) { return s.deps.Store.RefundsDue(ctx) }
+
+// Unready counts the activities that are due and not ready.
+func (s source) Unready(ctx context.Context) (map[string]int, error) {
+	found, err := s.activities.Unready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]int{}
+	for _, o := range activities.Obstacles {
+		counts[string(o)] = found[o]
+	}
+	return counts, nil
+}
 
 // Stocks audits each live activity.
 func (s source) Stocks(ctx context.Context) ([]metrics.Stock, error) {

@@ -22,7 +22,6 @@ const Unproven = "unproven"
 // epoch under which that is done: above every epoch before. Whatever Redis has
 // lost or damaged of the activity itself is written again from a, whose State,
 // Epoch and RunID are not read; made says that Redis had nothing readable of it.
-// The total stays what it is in Redis if a later change than a.Changes made it so.
 //
 // An activity that is there already under another id is ErrOtherActivity, unless
 // its id is over: one that is over for good in SQL and makes room with all its
@@ -30,18 +29,28 @@ const Unproven = "unproven"
 //
 // Calling it again shuts out whoever proves the stock under the epoch before.
 func Hold(ctx context.Context, c redis.Scripter, a Activity, over string) (epoch int64, made bool, err error) {
-	if epoch, made, err = hold(ctx, c, a, over); err != nil {
+	return hold(ctx, c, a, over, "0")
+}
+
+// HoldChanging is Hold for an activity whose total is being changed: the total that
+// is there stays if a later change than a.Changes made it.
+func HoldChanging(ctx context.Context, c redis.Scripter, a Activity, over string) (epoch int64, made bool, err error) {
+	return hold(ctx, c, a, over, "1")
+}
+
+func hold(ctx context.Context, c redis.Scripter, a Activity, over, changing string) (epoch int64, made bool, err error) {
+	if epoch, made, err = callHold(ctx, c, a, over, changing); err != nil {
 		return 0, false, fmt.Errorf("holding activity %.80q of product %.80q: %w", a.ID, a.ProductID, err)
 	}
 	return epoch, made, nil
 }
 
-func hold(ctx context.Context, c redis.Scripter, a Activity, over string) (int64, bool, error) {
+func callHold(ctx context.Context, c redis.Scripter, a Activity, over, changing string) (int64, bool, error) {
 	a.State = OnHold
 	if err := checkActivity(a); err != nil {
 		return 0, false, err
 	}
-	cmd, err := run(ctx, c, holdScript, a.ProductID, append(activityArgs(a), over)...)
+	cmd, err := run(ctx, c, holdScript, a.ProductID, append(activityArgs(a), over, changing)...)
 	if err != nil {
 		return 0, false, err
 	}

@@ -5,7 +5,8 @@
 -- KEYS  1 activity  2 stock  3 frozen  4 sold  5 users  6 outbox
 -- ARGV  1 activity id  2 title  3 start (ms)  4 end (ms)  5 total  6 limit per
 --       user  7 pay window (ms)  8 changes of the total so far  9 id of an activity
---       that is over for good and may be replaced, empty for none
+--       that is over for good and may be replaced, empty for none  10 1 if the
+--       total is being changed: a later one that is there then stays
 -- Returns {code, epoch}: 1 held; 2 made again, held; -2 another activity is
 -- there; -3 it is closed, which is final. The epoch is 0 below 0; one that is
 -- made again begins at the server's clock, above all that went before.
@@ -32,9 +33,8 @@ else
   epoch = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 end
 
--- A change of the total that came after the caller read it stays.
 local total, changes = ARGV[5], ARGV[8]
-if not there.err and not replaced and count(there[4]) and (count(there[5]) or 0) > tonumber(changes) then
+if ARGV[10] == '1' and not there.err and not replaced and count(there[4]) and (count(there[5]) or 0) > tonumber(changes) then
   total, changes = there[4], there[5]
 end
 

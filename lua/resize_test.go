@@ -64,12 +64,16 @@ func TestResizeAndRebuild(t *testing.T) {
 		load(t, c, a)
 		_, err := Resize(ctx, c, product, "a-1", 1, 7)
 		require.NoError(t, err)
-		_, made, err := Hold(ctx, c, a, "")
+		_, made, err := HoldChanging(ctx, c, a, "")
 		require.NoError(t, err)
 		require.False(t, made)
 		require.Equal(t, int64(7), audit(t, c).Total, "the holder had read it before the change")
 		_, err = Resize(ctx, c, product, "a-1", 2, 9)
 		require.ErrorIs(t, err, ErrUnproven)
+
+		_, _, err = Hold(ctx, c, a, "")
+		require.NoError(t, err)
+		require.Equal(t, int64(5), audit(t, c).Total, "where none is under way SQL is right")
 
 		a.Total, a.Changes = 6, 2 // what SQL says after a withdrawal that Redis has forgotten
 		_, _, err = Hold(ctx, c, a, "")

@@ -1,10 +1,12 @@
-// Package activities is what an operator does with a sale: create it, load its
-// stock into Redis, open, hold and close it, and ask whether all stores agree.
-// SQL keeps the operator's word and Redis follows; each step may be repeated
-// after a crash between the two.
+// Package activities is the life of a sale: it is created, its stock loaded into
+// Redis, opened, held, made larger or smaller, closed, and archived once all is
+// settled; by an operator's word, or by a backend when its time has come. SQL keeps
+// the word and Redis follows; each step may be repeated after a crash between the
+// two.
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +26,7 @@ import (
 // message says why and what to do.
 var ErrRefused = errors.New("refused")
 
-// Deps are what a service works with. All are required but InHand.
+// Deps are what a service works with. All are required down to Log.
 type Deps struct {
 	Store *store.Store
 	Redis redis.UniversalClient
@@ -39,7 +41,24 @@ type Deps struct {
 	// Self is this process's id among the backends, whose words in Redis say what
 	// the others have in hand; empty in a process that consumes nothing.
 	Self string
+	// Ahead is how long before its start a backend preheats and opens an activity by
+	// itself; 0 means DefaultAhead.
+	Ahead time.Duration
+	// KeepKeys is how long Redis keeps the keys of an archived activity; 0 means
+	// DefaultKeepKeys.
+	KeepKeys time.Duration
+	// AcceptRedisRisk says that backends begin a sale on a Redis that is not fit to
+	// hold a stock, too. For development.
+	AcceptRedisRisk bool
 }
+
+const (
+	// DefaultAhead leaves an operator the time to mend what stands in the way.
+	DefaultAhead = 10 * time.Minute
+	// DefaultKeepKeys leaves edges that ask no backend a day to tell buyers what
+	// became of their orders.
+	DefaultKeepKeys = 24 * time.Hour
+)
 
 // Service manages activities. It is safe for concurrent use, also by several
 // processes.
@@ -50,6 +69,7 @@ func New(d Deps) *Service {
 	if d.InHand == nil {
 		d.InHand = func() int { return 0 }
 	}
+	d.Ahead, d.KeepKeys = cmp.Or(d.Ahead, DefaultAhead), cmp.Or(d.KeepKeys, DefaultKeepKeys)
 	return &Service{d}
 }
 
@@ -63,7 +83,8 @@ type View struct {
 	Why string
 }
 
-// Create stores a new activity. It is Scheduled: Redis learns of it by Preheat.
+// Create stores a new activity. It is Scheduled: a backend preheats and opens it
+// ahead of its start, unless it is Manual.
 // The error is *Invalid, store.ErrExists, or a failure.
 func (s *Service) Create(ctx context.Context, n Draft) (store.Activity, error) {
 	a, err := n.activity(s.Now())
@@ -125,24 +146,10 @@ func (s *Service) Show(ctx context.Context, product string) (View, error) {
 		return View{Activity: a, Why: "Redis cannot be asked: " + err.Error()}, nil //nolint:nilerr // Why says it
 	}
 	v := view(a, snapshot, s.Now())
-	if words := s.proving(ctx, v); words != "" {
+	if words := cmp.Or(s.proving(ctx, v), s.unready(ctx, v)); words != "" {
 		v.Why = words
 	}
 	return v, nil
-}
-
-// proving says where the proof of the activity's stock stands; empty if it is
-// proven.
-func (s *Service) proving(ctx context.Context, v View) string {
-	if v.State != store.Open && v.State != store.Held || v.Snapshot != nil && v.Snapshot.Proven() {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	if words, err := lua.FenceNote(ctx, s.Redis, v.ProductID); err == nil && words != "" {
-		return "held until its stock is proven: " + words
-	}
-	return ""
 }
 
 // find returns the live activity of product, else its newest.
@@ -189,45 +196,4 @@ func view(a store.Activity, snapshot *lua.Snapshot, now time.Time) View {
 		snapshot = nil
 	}
 	return View{Activity: a, Snapshot: snapshot, Why: why(a, snapshot, now)}
-}
-
-// unproven says that Redis may have forgotten something since the activity was
-// opened. One that was never opened has sold nothing.
-func unproven(s lua.Snapshot) bool {
-	return !s.Proven() && (s.RunID != "" || s.State == lua.Open)
-}
-
-// why explains a sale to the one who has to answer for it.
-func why(a store.Activity, snapshot *lua.Snapshot, now time.Time) string {
-	switch {
-	case a.State == store.Closed:
-		return "closed: over for good"
-	case snapshot == nil && a.State == store.Scheduled:
-		return "scheduled: its stock is not in Redis yet; preheat it"
-	case snapshot == nil:
-		return "Redis has lost it: nothing is sold until a backend (seckilld serve) has rebuilt its stock, which it does by itself"
-	case snapshot.Damaged:
-		return "a key in Redis is missing or damaged: nothing is sold until a backend (seckilld serve) has rebuilt its stock, which it does by itself"
-	case a.State == store.Scheduled:
-		return "preheated, but SQL does not know yet; preheat again"
-	case snapshot.State == lua.Closed:
-		return "closed in Redis, not in SQL yet; close it again"
-	case unproven(*snapshot):
-		return "Redis was restarted or failed over: nothing is sold until a backend (seckilld serve) has proven its stock, which it does by itself"
-	case snapshot.State == lua.OnHold && a.State == store.Open:
-		return "held in Redis though it should be open: its stock has to be proven first; audit it, then open it again"
-	case snapshot.State == lua.OnHold:
-		return "held: nothing is sold until it is opened"
-	case a.State == store.Held:
-		return "open in Redis though it should be held; hold it again"
-	case now.Before(a.Start):
-		return "open, starts at " + a.Start.UTC().Format(time.RFC3339)
-	case !now.Before(a.End):
-		return "ended at " + a.End.UTC().Format(time.RFC3339) + "; close it when its orders are settled"
-	case snapshot.Available == 0 && snapshot.Frozen > 0:
-		return "every unit is reserved; what is cancelled or expires comes back"
-	case snapshot.Available == 0:
-		return "sold out"
-	}
-	return "selling"
 }

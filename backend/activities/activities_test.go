@@ -58,7 +58,7 @@ func onEach(t *testing.T, test func(t *testing.T, s *Service)) {
 
 func draft() Draft {
 	return Draft{
-		ProductID: "1001", Title: "Phone", Total: 10, Limit: 2,
+		ProductID: "1001", Title: "Phone", Total: 10, Limit: 2, Manual: true,
 		Start: time.Now().Add(-time.Minute).Format(time.RFC3339), End: time.Now().Add(time.Hour).Format(time.RFC3339),
 	}
 }

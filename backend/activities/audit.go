@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seckill-edge/seckill/backend/compare"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/lua"
@@ -15,7 +16,7 @@ import (
 type Audit struct {
 	ActivityID string
 	ProductID  string
-	// Total is SQL's; Available, Frozen and Sold are Redis's. All are units.
+	// Total is SQL's, or, while that is being changed, Redis's; Available, Frozen and Sold are Redis's. All are units.
 	Total, Available, Frozen, Sold int64
 	// Outbox is the number of orders the broker has not confirmed yet.
 	Outbox int64
@@ -65,60 +66,69 @@ func (s *Service) Audit(ctx context.Context, product string) (Audit, error) {
 }
 
 func (s *Service) audit(ctx context.Context, a store.Activity, t *traffic) (Audit, error) {
-	var best Audit
-	inDoubt := false
+	var best reading
 	began := time.Now()
 	t.forget()
 	for n := 0; ; n++ {
-		got, doubt, err := s.read(ctx, a, t)
+		got, err := s.read(ctx, a, t)
 		if err != nil {
 			return Audit{}, fmt.Errorf("auditing activity %s of product %s: %w", a.ID, a.ProductID, err)
 		}
-		if got.Consistent && got.Drift == 0 && !doubt {
-			return got, nil
+		if got.Consistent && got.Drift == 0 && !got.doubt {
+			return got.Audit, nil
 		}
 		better := got.Consistent && !best.Consistent ||
-			got.Consistent == best.Consistent && (got.Drift <= best.Drift || inDoubt && !doubt)
+			got.Consistent == best.Consistent && (got.Drift <= best.Drift || best.doubt && !got.doubt)
 		if n == 0 || better {
-			best, inDoubt = got, doubt
+			best = got
 		}
-		if n >= readings-1 && (!doubt || time.Since(began) > hearWithin) {
-			return best, nil
+		if n >= readings-1 && (!got.doubt || time.Since(began) > hearWithin) {
+			return best.Audit, nil
 		}
 		timer := time.NewTimer(readingPause)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return best, nil // what is certain by now
+			return best.Audit, nil // what is certain by now
 		}
 	}
 }
 
-// read is one reading of all stores. doubt says that Drift leaves out what orders
-// in the hands of a backend that has not spoken yet may explain.
-func (s *Service) read(ctx context.Context, a store.Activity, t *traffic) (out Audit, doubt bool, err error) {
+// reading is one reading of all stores.
+type reading struct {
+	Audit
+	// unheard says that a backend which has not spoken yet may have orders in hand;
+	// doubt, that Drift leaves out what those may explain.
+	unheard, doubt bool
+}
+
+func (s *Service) read(ctx context.Context, a store.Activity, t *traffic) (reading, error) {
 	before, err := s.snapshot(ctx, a.ProductID)
 	if err != nil {
-		return Audit{}, false, err
+		return reading{}, err
 	}
 	t.saw(before)
 	// What is on its way is counted before SQL is read: what was stored in
 	// between is then seen twice, which explains a difference, and never missed.
 	way, err := t.look(ctx)
 	if err != nil {
-		return Audit{}, false, err
+		return reading{}, err
+	}
+	// Its total may change.
+	if a, err = s.Store.Activity(ctx, a.ID); err != nil {
+		return reading{}, err
 	}
 	totals, err := s.Store.Totals(ctx, a.ID)
 	if err != nil {
-		return Audit{}, false, err
+		return reading{}, err
 	}
 	after, err := s.snapshot(ctx, a.ProductID)
 	if err != nil {
-		return Audit{}, false, err
+		return reading{}, err
 	}
 	t.saw(after)
-	out = Audit{
+	out := Audit{
 		ActivityID: a.ID,
 		ProductID:  a.ProductID,
 		Total:      a.Total,
@@ -134,11 +144,12 @@ func (s *Service) read(ctx context.Context, a store.Activity, t *traffic) (out A
 	if after != nil && after.ID == a.ID {
 		out.Known, out.Damaged = true, after.Damaged
 		out.Available, out.Frozen, out.Sold, out.Outbox = after.Available, after.Frozen, after.Sold, after.Outbox
+		out.Total = compare.Total(a, *after)
 	}
 	busy := out.Outbox > 0 || out.Queued > 0 || !out.QueueKnown || s.InHand() > 0
 	out.Drift = drift(a, out, busy || way.unheard)
-	doubt = !busy && way.unheard && drift(a, out, false) != out.Drift
-	return out, doubt, nil
+	doubt := !busy && way.unheard && drift(a, out, false) != out.Drift
+	return reading{Audit: out, unheard: way.unheard, doubt: doubt}, nil
 }
 
 // drift is the units that nothing explains. SQL never holds more than Redis has
@@ -153,7 +164,7 @@ func drift(a store.Activity, got Audit, busy bool) int64 {
 		return held
 	}
 	given := got.Frozen + got.Sold
-	unexplained := abs(a.Total - got.Available - given)
+	unexplained := abs(got.Total - got.Available - given)
 	if !busy {
 		return unexplained + abs(held-given)
 	}
@@ -166,7 +177,7 @@ func same(a, b *lua.Snapshot) bool {
 		return a == b
 	}
 	return a.ID == b.ID && a.Available == b.Available && a.Frozen == b.Frozen && a.Sold == b.Sold &&
-		a.Outbox == b.Outbox && a.Epoch == b.Epoch && a.Users == b.Users
+		a.Outbox == b.Outbox && a.Epoch == b.Epoch && a.Users == b.Users && a.Changes == b.Changes
 }
 
 func abs(n int64) int64 { return max(n, -n) }

@@ -27,6 +27,8 @@ type Draft struct {
 	// PayWindow is how long a buyer may take to pay; 0 means that a stored order
 	// is sold.
 	PayWindow time.Duration
+	// Manual leaves preheating and opening to the operator.
+	Manual bool
 }
 
 // Field is one field that is wrong: its name as in the API's JSON, its value, and
@@ -91,6 +93,7 @@ func (d Draft) activity(now time.Time) (store.Activity, error) {
 		Total:     d.Total,
 		Limit:     d.Limit,
 		PayWindow: d.PayWindow,
+		Manual:    d.Manual,
 		State:     store.Scheduled,
 		CreatedAt: now.UTC().Truncate(time.Millisecond),
 	}, nil

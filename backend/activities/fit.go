@@ -17,25 +17,29 @@ type Option int
 // keys, forgets them in a restart, or is too small. For development.
 const AcceptRedisRisk Option = 1
 
-// fit refuses a Redis that is not fit to hold the units that a has still to sell.
-// What it does not tell is warned about.
-func (s *Service) fit(ctx context.Context, a store.Activity, units int64, options []Option) error {
+// fit refuses a Redis that is not fit to hold the units that a has still to sell,
+// and returns what it does not tell, or what is accepted.
+func (s *Service) fit(ctx context.Context, a store.Activity, units int64, options []Option) ([]rails.Problem, error) {
 	problems, err := rails.Inspect(ctx, s.Redis, map[string]int64{a.ProductID: units})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	bad, level := rails.Refusable(problems), slog.LevelWarn
+	if bad := rails.Refusable(problems); len(bad) > 0 && !slices.Contains(options, AcceptRedisRisk) {
+		return nil, blockedBy(Unfit, rails.Join(bad)+" (or accept the risk, for development: --accept-redis-risk, in the API accept_redis_risk=true)")
+	}
+	return problems, nil
+}
+
+// warn tells the log of what a sale begins with all the same.
+func (s *Service) warn(ctx context.Context, a store.Activity, problems []rails.Problem, options []Option) {
+	level := slog.LevelWarn
 	if slices.Contains(options, AcceptRedisRisk) {
 		level = slog.LevelInfo // it is known and meant
-	} else if len(bad) > 0 {
-		return fmt.Errorf("%w: %s (or accept the risk, for development: --accept-redis-risk, in the API accept_redis_risk=true)",
-			ErrRefused, rails.Join(bad))
 	}
 	if len(problems) > 0 {
 		s.Log.Log(ctx, level, "activity: starting on a Redis that may not be fit to hold a stock", "activity", a.ID, "product", a.ProductID,
 			"problems", rails.Join(problems))
 	}
-	return nil
 }
 
 // Guard says whether Redis is fit to hold the stock of all live activities.

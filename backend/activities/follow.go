@@ -11,7 +11,7 @@ import (
 )
 
 // Follower finishes what a crash has left half done between SQL and Redis. It
-// only ever shuts: opening is the operator's. It is not safe for concurrent use.
+// only ever shuts: opening is the operator's and the Keeper's. It is not safe for concurrent use.
 type Follower struct {
 	*Service
 	// seen are the disagreements of the last pass. One that stands in two passes
@@ -45,6 +45,9 @@ func (f *Follower) Pass(ctx context.Context) error {
 		a, known := rows[snapshot.ID]
 		if !known || a.ProductID != product {
 			continue
+		}
+		if err := f.forgetArchived(ctx, a, *snapshot); err != nil {
+			return fmt.Errorf("comparing activities: %w", err)
 		}
 		mend := f.mend(a, snapshot.State)
 		if mend == nil {
@@ -82,7 +85,7 @@ func (f *Follower) mend(a store.Activity, inRedis lua.ActivityState) func(contex
 		return redis(lua.Closed)
 	case a.State != store.Closed && inRedis == lua.Closed:
 		return sql(store.Closed)
-	case a.State == store.Scheduled:
+	case a.State == store.Scheduled && a.Manual: // else the Keeper goes on
 		return sql(store.Held)
 	case a.State == store.Held && inRedis == lua.Open:
 		return redis(lua.OnHold)

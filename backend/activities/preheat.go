@@ -54,20 +54,10 @@ func (s *Service) preheat(ctx context.Context, a store.Activity, options []Optio
 	if snapshot != nil && snapshot.ID == a.ID {
 		return nil // nothing to do, whatever it has sold since
 	}
-	if snapshot, err = s.closeLeftBehind(ctx, a.ProductID, snapshot); err != nil {
+	if snapshot, err = s.clearAway(ctx, a.ProductID, snapshot); err != nil {
 		return err
 	}
-	totals, err := s.Store.Totals(ctx, a.ID)
-	if err != nil {
-		return err
-	}
-	for state, total := range totals {
-		if total.Orders > 0 {
-			return fmt.Errorf("%w: SQL holds %d %s orders of activity %s and Redis has nothing of it; its stock must be rebuilt from SQL, not preheated: a backend (seckilld serve) does so by itself once the activity is held or open, or run seckilld reconcile",
-				ErrRefused, total.Orders, state, a.ID)
-		}
-	}
-	if err := s.fit(ctx, a, a.Total, options); err != nil {
+	if err := s.mayPreheat(ctx, a, snapshot, options); err != nil {
 		return err
 	}
 	preheated, err := lua.Preheat(ctx, s.Redis, lua.Activity{
@@ -77,24 +67,52 @@ func (s *Service) preheat(ctx context.Context, a store.Activity, options []Optio
 		Start:     a.Start,
 		End:       a.End,
 		Total:     a.Total,
+		Changes:   a.Changes,
 		Limit:     a.Limit,
 		PayWindow: a.PayWindow,
 		State:     lua.OnHold,
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case preheated == lua.Refused:
+		return blockedBy(Predecessor, whyRefused(snapshot))
+	case preheated == lua.Loaded: // else somebody else was quicker
+		s.Log.Info("activity preheated, held", "activity", a.ID, "product", a.ProductID, "units", a.Total)
 	}
-	if preheated == lua.Refused {
-		return fmt.Errorf("%w: %s", ErrRefused, whyRefused(snapshot))
-	}
-	s.Log.Info("activity preheated, held", "activity", a.ID, "product", a.ProductID, "units", a.Total)
 	return nil
 }
 
-// closeLeftBehind closes in Redis the activity that is there, if SQL has closed
-// it, and returns what is there now.
-func (s *Service) closeLeftBehind(ctx context.Context, product string, there *lua.Snapshot) (*lua.Snapshot, error) {
-	if there == nil || there.State == lua.Closed {
+// mayPreheat says why the stock of an activity must not be loaded into Redis, which
+// has there instead. The error is *blocked or a failure.
+func (s *Service) mayPreheat(ctx context.Context, a store.Activity, there *lua.Snapshot, options []Option) error {
+	if there != nil && !settled(*there) {
+		return blockedBy(Predecessor, whyRefused(there))
+	}
+	totals, err := s.Store.Totals(ctx, a.ID)
+	if err != nil {
+		return err
+	}
+	for state, total := range totals {
+		if total.Orders > 0 {
+			return blockedBy(Orders, fmt.Sprintf("SQL holds %d %s orders of activity %s and Redis has nothing of it; its stock must be rebuilt from SQL, not preheated: a backend (seckilld serve) does so by itself once the activity is held or open, or run seckilld reconcile",
+				total.Orders, state, a.ID))
+		}
+	}
+	_, err = s.fit(ctx, a, a.Total, options) // Open warns
+	return err
+}
+
+// settled says that nothing of an activity is on its way and that it makes room for
+// the next one.
+func settled(s lua.Snapshot) bool {
+	return s.State == lua.Closed && !s.Damaged && s.Frozen == 0 && s.Outbox == 0
+}
+
+// clearAway makes Redis follow SQL in what has become of the activity that it has
+// of the product, and returns what is there now.
+func (s *Service) clearAway(ctx context.Context, product string, there *lua.Snapshot) (*lua.Snapshot, error) {
+	if there == nil || settled(*there) {
 		return there, nil
 	}
 	other, err := s.Store.Activity(ctx, there.ID)
@@ -104,11 +122,18 @@ func (s *Service) closeLeftBehind(ctx context.Context, product string, there *lu
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := lua.SetState(ctx, s.Redis, product, there.ID, lua.Closed); err != nil && !gone(err) && !errors.Is(err, lua.ErrDamaged) {
-		return nil, err
+	if there.State != lua.Closed {
+		if _, _, err := lua.SetState(ctx, s.Redis, product, there.ID, lua.Closed); err != nil && !gone(err) && !errors.Is(err, lua.ErrDamaged) {
+			return nil, err
+		}
 	}
-	now, err := s.snapshot(ctx, product)
-	return now, err
+	if !other.ArchivedAt.IsZero() {
+		// Redis has forgotten how it ended, or was restored from before.
+		if _, err := lua.Expire(ctx, s.Redis, product, there.ID, 0); err != nil && !gone(err) {
+			return nil, err
+		}
+	}
+	return s.snapshot(ctx, product)
 }
 
 // whyRefused says what stands in the way, from the reading before.

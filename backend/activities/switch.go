@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/internal/killpoint"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/lua"
 )
@@ -49,6 +50,12 @@ func (s *Service) open(ctx context.Context, product string, options []Option) (V
 	if err != nil {
 		return View{}, err
 	}
+	return s.openFrom(ctx, a, []store.ActivityState{store.Scheduled, store.Held, store.Open}, options)
+}
+
+// openFrom opens an activity that SQL has in one of the states from.
+func (s *Service) openFrom(ctx context.Context, a store.Activity, from []store.ActivityState, options []Option) (View, error) {
+	product := a.ProductID
 	snapshot, err := s.snapshot(ctx, product)
 	if err != nil {
 		return View{}, fmt.Errorf("opening: %w", err)
@@ -65,14 +72,16 @@ func (s *Service) open(ctx context.Context, product string, options []Option) (V
 		return View{}, fmt.Errorf("opening product %s: %w", product, err)
 	}
 	if snapshot.State != lua.Open { // one that sells already goes on
-		if err := s.fit(ctx, a, snapshot.Available, options); err != nil {
+		problems, err := s.fit(ctx, a, snapshot.Available, options)
+		if err != nil {
 			return View{}, fmt.Errorf("opening product %s: %w", product, err)
 		}
+		s.warn(ctx, a, problems, options)
 	}
-	from := []store.ActivityState{store.Scheduled, store.Held, store.Open}
 	if err := s.Store.SetActivityState(ctx, a.ID, from, store.Open); err != nil {
 		return View{}, refusal("opening", product, err)
 	}
+	killpoint.Here(killpoint.AfterOpen)
 	return s.follow(ctx, "opening", a, func() (int64, bool, error) {
 		return lua.OpenAt(ctx, s.Redis, product, a.ID, snapshot.Epoch)
 	})
@@ -102,6 +111,18 @@ func (s *Service) provenStock(ctx context.Context, a store.Activity) error {
 		}
 	}
 	return fmt.Errorf("%w: SQL holds %d units that Redis would sell again; audit it, its stock must be rebuilt first", ErrRefused, beyond)
+}
+
+// Resume opens an activity that was held before; see Open.
+func (s *Service) Resume(ctx context.Context, product string, options ...Option) (View, error) {
+	a, err := s.live(ctx, product)
+	if err != nil {
+		return View{}, err
+	}
+	if a.State == store.Scheduled {
+		return View{}, fmt.Errorf("resuming product %s: %w: it is scheduled and was never held; open it", product, ErrRefused)
+	}
+	return s.Open(ctx, product, options...)
 }
 
 // Hold shuts the gate. Redis learns it first: from the answer on nothing is sold.
@@ -159,25 +180,32 @@ func (s *Service) Close(ctx context.Context, product string) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
+	if err := s.close(ctx, a); err != nil {
+		return View{}, err
+	}
+	return s.Show(ctx, product)
+}
+
+func (s *Service) close(ctx context.Context, a store.Activity) error {
 	shut := func() error {
-		if _, _, err := lua.SetState(ctx, s.Redis, product, a.ID, lua.Closed); err != nil && !gone(err) {
+		if _, _, err := lua.SetState(ctx, s.Redis, a.ProductID, a.ID, lua.Closed); err != nil && !gone(err) {
 			return fmt.Errorf("closing: %w", err)
 		}
 		return nil
 	}
 	if err := shut(); err != nil {
-		return View{}, err
+		return err
 	}
 	from := []store.ActivityState{store.Scheduled, store.Held, store.Open, store.Closed}
 	if err := s.Store.SetActivityState(ctx, a.ID, from, store.Closed); err != nil {
-		return View{}, refusal("closing", product, err)
+		return refusal("closing", a.ProductID, err)
 	}
 	// It may have been preheated between the two.
 	if err := shut(); err != nil {
-		return View{}, err
+		return err
 	}
-	s.Log.Info("activity closed", "activity", a.ID, "product", product)
-	return s.Show(ctx, product)
+	s.Log.Info("activity closed", "activity", a.ID, "product", a.ProductID)
+	return nil
 }
 
 // gone says that Redis has nothing of the activity that could be closed.

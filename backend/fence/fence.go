@@ -214,7 +214,14 @@ func (r *rebuild) hold(ctx context.Context) error {
 		return err
 	}
 	a := r.activity
-	r.epoch, _, err = lua.Hold(ctx, r.Redis, lua.Activity{
+	hold, changes := lua.Hold, a.Changes
+	if a.Target != 0 {
+		hold = lua.HoldChanging
+		if a.Target < a.Total {
+			changes-- // a withdrawal comes to SQL last
+		}
+	}
+	r.epoch, _, err = hold(ctx, r.Redis, lua.Activity{
 		ID: a.ID, ProductID: a.ProductID, Title: a.Title, Start: a.Start, End: a.End,
 		Total: a.Total, Limit: a.Limit, PayWindow: a.PayWindow,
 	}, over)
@@ -226,6 +233,7 @@ func (r *rebuild) hold(ctx context.Context) error {
 		return err
 	}
 	r.server, r.heldAt = s.ServerRun, s.Now
+	r.activity.Total = s.Total // Redis may have a later one
 	r.deadline = time.Now().Add(patience)
 	r.Log.Warn("fence: activity held until its stock is proven", "product", a.ProductID, "activity", a.ID,
 		"why", r.proof.Why, "epoch", r.epoch)
@@ -287,6 +295,9 @@ func (r *rebuild) prove(ctx context.Context, was lua.Counters, units lua.Units) 
 		_, _, err := lua.SetState(ctx, r.Redis, a.ProductID, a.ID, lua.Closed)
 		r.proof.State = lua.Closed
 		return err
+	}
+	if a.Target == 0 && a.Total != r.activity.Total {
+		return fmt.Errorf("its total has become %d meanwhile, from %d: %w; it begins again", a.Total, r.activity.Total, lua.ErrUnits)
 	}
 	if r.proof.Epoch, err = lua.Prove(ctx, r.Redis, a.ProductID, a.ID, r.epoch, to, was, units, r.server); err != nil {
 		return err

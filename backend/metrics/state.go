@@ -25,6 +25,9 @@ type Source interface {
 	Unsettled() int
 	// RefundsDue counts payments whose money is due back.
 	RefundsDue(ctx context.Context) (int64, error)
+	// Unready counts, by what stands in their way, the activities that should be
+	// ready to sell and are not.
+	Unready(ctx context.Context) (map[string]int, error)
 }
 
 // Watch adds the values of source to the registry. One scrape asks for at most
@@ -47,6 +50,7 @@ var (
 	outboxDesc    = prometheus.NewDesc("seckill_activity_outbox_orders", "Orders the broker has not confirmed yet.", []string{"product"}, nil)
 	depthDesc     = prometheus.NewDesc("seckill_backend_queue_messages", "Messages in the broker: waiting, or among the dead letters.", []string{"queue"}, nil)
 	refundsDesc   = prometheus.NewDesc("seckill_backend_refunds_due", "Payments that came too late or twice and were not given back yet.", nil, nil)
+	unreadyDesc   = prometheus.NewDesc("seckill_backend_activities_unready", "Activities that are due and not ready to sell, by what stands in their way.", []string{"obstacle"}, nil)
 	unsettledDesc = prometheus.NewDesc("seckill_backend_unsettled_orders", "Stored orders that wait for Redis.", nil, nil)
 )
 
@@ -56,7 +60,7 @@ func unitDesc(name, help string) *prometheus.Desc {
 
 // Describe implements prometheus.Collector.
 func (s *state) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{totalDesc, availableDesc, frozenDesc, soldDesc, driftDesc, outboxDesc, depthDesc, unsettledDesc, refundsDesc} {
+	for _, d := range []*prometheus.Desc{totalDesc, availableDesc, frozenDesc, soldDesc, driftDesc, outboxDesc, depthDesc, unsettledDesc, refundsDesc, unreadyDesc} {
 		out <- d
 	}
 }
@@ -78,6 +82,10 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 	}
 	if due, err := s.source.RefundsDue(ctx); err == nil {
 		gauge(refundsDesc, float64(due))
+	}
+	unready, _ := s.source.Unready(ctx)
+	for obstacle, n := range unready {
+		gauge(unreadyDesc, float64(n), obstacle)
 	}
 	stocks, _ := s.source.Stocks(ctx) // what cannot be read is missing
 	for _, stock := range stocks {

@@ -31,7 +31,7 @@ type sighting struct {
 func (s *sighting) still() bool {
 	a, b := s.before, s.after
 	return a.Available == b.Available && a.Frozen == b.Frozen && a.Sold == b.Sold && a.Outbox == b.Outbox &&
-		a.Epoch == b.Epoch && a.Users == b.Users
+		a.Epoch == b.Epoch && a.Users == b.Users && a.Changes == b.Changes
 }
 
 // Inspect compares an activity and changes nothing. What it finds it looks at a
@@ -76,6 +76,10 @@ func (r *Reconciler) look(ctx context.Context, a store.Activity) (s sighting, er
 		s.there = false
 		return s, err
 	}
+	if a, err = r.Store.Activity(ctx, a.ID); err != nil {
+		return s, err
+	}
+	a.Total = compare.Total(a, s.before)
 	if s.idle, err = r.idle(ctx); err != nil {
 		return s, err
 	}

@@ -38,6 +38,16 @@ const (
 	AfterRewrite = "after-rewrite"
 	// AfterProve: the gate is open, nobody has looked whether it should still be.
 	AfterProve = "after-prove"
+	// AfterPreheat: an activity is in Redis, held, and SQL does not know.
+	AfterPreheat = "after-preheat"
+	// AfterOpen: SQL says that an activity is open, Redis has it held.
+	AfterOpen = "after-open"
+	// AfterChange: SQL knows that a total is to change, Redis does not.
+	AfterChange = "after-change"
+	// AfterResize: Redis has the new total, SQL does not know that it has.
+	AfterResize = "after-resize"
+	// AfterArchive: SQL says that all is settled, Redis keeps the keys for ever.
+	AfterArchive = "after-archive"
 )
 
 // Variable is the environment variable that chooses a place.

@@ -1,0 +1,145 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/seckill-edge/seckill/backend/rails"
+	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/internal/killpoint"
+	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/lua"
+)
+
+// Change is how the total of an activity is to change. One of Add and Withdraw is
+// set, in units.
+type Change struct {
+	Add, Withdraw int64
+	// IfTotal, if not 0, refuses the change unless the total is this one: so a
+	// repeat after a lost answer does not change it twice.
+	IfTotal int64
+}
+
+// check returns *Invalid or nil.
+func (c Change) check() error {
+	var wrong []Field
+	for _, f := range []struct {
+		name  string
+		value int64
+		wrong bool
+	}{
+		{"add", c.Add, c.Add < 0 || c.Add > order.MaxUnits || (c.Add == 0) == (c.Withdraw == 0)},
+		{"withdraw", c.Withdraw, c.Withdraw < 0 || c.Withdraw > order.MaxUnits},
+		{"if_total", c.IfTotal, c.IfTotal < 0 || c.IfTotal > order.MaxUnits},
+	} {
+		if f.wrong {
+			wrong = append(wrong, Field{f.name, strconv.FormatInt(f.value, 10), "must be 1 to 1000000000 units, and one of add and withdraw be given"})
+		}
+	}
+	if wrong != nil {
+		return &Invalid{wrong}
+	}
+	return nil
+}
+
+// ChangeStock adds units to an open or held activity, or withdraws units that are
+// available. Edges that are sold out sell again within a second. SQL notes what is
+// intended, then the store changes first that may have the greater total: so SQL
+// never refuses what Redis has granted. A crash or a store that is away in between
+// leaves a pending change, which a backend finishes by itself, and which the view
+// shows as Target. One change at a time.
+func (s *Service) ChangeStock(ctx context.Context, product string, c Change) (View, error) {
+	if err := c.check(); err != nil {
+		return View{}, err
+	}
+	a, err := s.live(ctx, product)
+	if err != nil {
+		return View{}, err
+	}
+	if err := s.changeStock(ctx, a, c); err != nil {
+		return View{}, fmt.Errorf("changing the stock of product %s: %w", product, err)
+	}
+	return s.Show(ctx, product)
+}
+
+func (s *Service) changeStock(ctx context.Context, a store.Activity, c Change) error {
+	to := a.Total + c.Add - c.Withdraw
+	switch {
+	case a.State == store.Scheduled:
+		return fmt.Errorf("%w: it is scheduled; preheat it first, or close it and create another", ErrRefused)
+	case a.Target != 0:
+		return fmt.Errorf("%w: an earlier change, to %d, is not finished yet; a backend (seckilld serve) does that by itself", ErrRefused, a.Target)
+	case c.IfTotal != 0 && c.IfTotal != a.Total:
+		return fmt.Errorf("%w: its total is %d, not %d", ErrRefused, a.Total, c.IfTotal)
+	case to < 1:
+		return fmt.Errorf("%w: of its %d units at least one must stay; close it to end the sale", ErrRefused, a.Total)
+	case to > order.MaxUnits:
+		return fmt.Errorf("%w: its total would be %d, more than %d", ErrRefused, to, int64(order.MaxUnits))
+	}
+	there, err := s.snapshot(ctx, a.ProductID)
+	switch {
+	case err != nil:
+		return err
+	case there == nil || there.ID != a.ID || there.Damaged || unproven(*there):
+		return fmt.Errorf("%w: Redis does not have its stock for certain; a backend (seckilld serve) rebuilds it by itself, change it then", ErrRefused)
+	case there.Available < c.Withdraw:
+		return tooFew(there.Available)
+	}
+	if c.Add > 0 {
+		if err := s.hasRoom(ctx, a, there.Available+c.Add); err != nil {
+			return err
+		}
+	}
+	noted, err := s.Store.ChangeTotal(ctx, a.ID, a.Total, to)
+	if errors.Is(err, store.ErrState) {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	if err != nil {
+		return err
+	}
+	killpoint.Here(killpoint.AfterChange)
+	return s.finishChange(ctx, noted)
+}
+
+func tooFew(available int64) error {
+	return fmt.Errorf("%w: only %d units are available; what is reserved or sold cannot be withdrawn", ErrRefused, available)
+}
+
+// hasRoom refuses more units than Redis has memory for. What else may be wrong with
+// it was accepted when the sale began.
+func (s *Service) hasRoom(ctx context.Context, a store.Activity, units int64) error {
+	problems, err := rails.Inspect(ctx, s.Redis, map[string]int64{a.ProductID: units})
+	if err != nil {
+		return err
+	}
+	for _, p := range rails.Refusable(problems) {
+		if p.Kind == rails.Memory {
+			return fmt.Errorf("%w: %s", ErrRefused, p)
+		}
+	}
+	return nil
+}
+
+// finishChange brings the change under way to its end in both stores. It may be
+// repeated, also by several at once.
+func (s *Service) finishChange(ctx context.Context, a store.Activity) error {
+	asking, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	r, err := lua.Resize(asking, s.Redis, a.ProductID, a.ID, a.Changes, a.Target)
+	over := err != nil && a.State == store.Closed && gone(err)
+	if err != nil && !over {
+		return fmt.Errorf("the change is noted, and a backend (seckilld serve) finishes it by itself: %w", err)
+	}
+	killpoint.Here(killpoint.AfterResize)
+	if err := s.Store.EndChange(ctx, a.ID, a.Changes, r.Done); err != nil {
+		return fmt.Errorf("a backend (seckilld serve) finishes the change by itself: %w", err)
+	}
+	if !r.Done && !over {
+		return tooFew(r.Available)
+	}
+	s.Log.Info("activity's total changed", "activity", a.ID, "product", a.ProductID, "total", r.Total, "available", r.Available)
+	return nil
+}
