@@ -64,14 +64,14 @@ func readQuantity(r *http.Request) (quantity int, ok bool, err error) {
 // escape or in another case, anything behind the object. It allocates nothing.
 func parseQuantity(body []byte) (quantity int, ok bool) {
 	const key = `"quantity"`
-	rest, ok := token(body, "{")
+	rest, ok := afterWord(body, "{")
 	if !ok {
 		return 0, false
 	}
-	if rest, ok = token(rest, key); !ok {
+	if rest, ok = afterWord(rest, key); !ok {
 		return 0, false
 	}
-	if rest, ok = token(rest, ":"); !ok {
+	if rest, ok = afterWord(rest, ":"); !ok {
 		return 0, false
 	}
 	rest = skipSpace(rest)
@@ -86,14 +86,14 @@ func parseQuantity(body []byte) (quantity int, ok bool) {
 	if digits == 0 {
 		return 0, false
 	}
-	if rest, ok = token(rest[digits:], "}"); !ok {
+	if rest, ok = afterWord(rest[digits:], "}"); !ok {
 		return 0, false
 	}
 	return quantity, len(skipSpace(rest)) == 0
 }
 
-// token skips white space and then word, which must come next.
-func token(b []byte, word string) (rest []byte, ok bool) {
+// afterWord skips white space and then word, which must come next.
+func afterWord(b []byte, word string) (rest []byte, ok bool) {
 	b = skipSpace(b)
 	if len(b) < len(word) || string(b[:len(word)]) != word {
 		return nil, false

@@ -107,7 +107,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	var user string
 	if buying || what == orderCall || what == eventsCall {
 		if user = h.identity.of(r); user == "" {
-			unauthorized.write(w, 0)
+			refuseStranger(w, r)
 			return nil
 		}
 		if !order.ValidUser(user) {

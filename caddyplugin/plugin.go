@@ -2,7 +2,8 @@
 // connections, the handler that answers buyers, the metrics, the admin endpoint
 // and the Caddyfile's syntax. What is decided about a click is decided in gate.
 //
-// Modules: seckill, http.handlers.seckill, admin.api.seckill.
+// Modules: seckill, http.handlers.seckill, admin.api.seckill,
+// http.handlers.seckill_jwt, http.authentication.providers.seckill_jwt.
 package caddyplugin
 
 import (
@@ -18,10 +19,14 @@ func init() {
 	caddy.RegisterModule(&App{})
 	caddy.RegisterModule(&Handler{})
 	caddy.RegisterModule(&adminStatus{})
+	caddy.RegisterModule(&TokenHandler{})
+	caddy.RegisterModule(&TokenProvider{})
 	httpcaddyfile.RegisterGlobalOption(appName, parseApp)
 	httpcaddyfile.RegisterHandlerDirective(appName, parseHandler)
 	// Behind authenticators, rewrites and an operator's "error 503", in front of
 	// everything that answers.
 	httpcaddyfile.RegisterDirectiveOrder(appName, httpcaddyfile.Before, "respond")
+	httpcaddyfile.RegisterHandlerDirective(jwtName, parseTokens)
+	httpcaddyfile.RegisterDirectiveOrder(jwtName, httpcaddyfile.After, "basic_auth")
 	redis.SetLogger(redisLog{})
 }
