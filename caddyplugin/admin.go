@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
+	"github.com/seckill-edge/seckill/caddyplugin/limit"
 )
 
 // adminStatus is a module that provides the /seckill/status endpoint for the
@@ -52,21 +53,27 @@ type productStatus struct {
 }
 
 type statsStatus struct {
-	Outcomes      map[string]uint64 `json:"outcomes"`
-	Local         uint64            `json:"local"`
-	Limited       uint64            `json:"limited"`
-	Addresses     int               `json:"addresses"`
-	Late          uint64            `json:"late"`
-	Calls         uint64            `json:"redis_calls"`
-	CallErrors    uint64            `json:"redis_call_errors"`
-	Forwarded     uint64            `json:"forwarded"`
-	PublishErrors uint64            `json:"publish_errors"`
-	LeftBehind    uint64            `json:"left_behind"`
-	Carried       int64             `json:"carried"`
-	Repeats       uint64            `json:"repeats"`
-	Reads         uint64            `json:"record_reads"`
-	ReadErrors    uint64            `json:"record_read_errors"`
-	Streams       int64             `json:"streams"`
+	Outcomes      map[string]uint64   `json:"outcomes"`
+	Local         uint64              `json:"local"`
+	Limits        map[string]verdicts `json:"limits"`
+	Late          uint64              `json:"late"`
+	Calls         uint64              `json:"redis_calls"`
+	CallErrors    uint64              `json:"redis_call_errors"`
+	Forwarded     uint64              `json:"forwarded"`
+	PublishErrors uint64              `json:"publish_errors"`
+	LeftBehind    uint64              `json:"left_behind"`
+	Carried       int64               `json:"carried"`
+	Repeats       uint64              `json:"repeats"`
+	Reads         uint64              `json:"record_reads"`
+	ReadErrors    uint64              `json:"record_read_errors"`
+	Streams       int64               `json:"streams"`
+}
+
+// verdicts are what a limit has said, by how often.
+type verdicts struct {
+	Allowed  uint64 `json:"allowed"`
+	Refused  uint64 `json:"refused"`
+	Shadowed uint64 `json:"shadowed"`
 }
 
 // serve finds the app of the config that runs at the moment of the request:
@@ -105,11 +112,15 @@ func statusOf(ctx context.Context, g *gate.Gate) status {
 	stats := g.Stats()
 	s.Stats = statsStatus{
 		Outcomes: make(map[string]uint64, len(stats.Outcomes)),
-		Local:    stats.Local, Limited: stats.Limited, Addresses: stats.Addresses, Late: stats.Late,
+		Limits:   make(map[string]verdicts, len(stats.Limits.Levels)),
+		Local:    stats.Local, Late: stats.Late,
 		Calls: stats.Calls, CallErrors: stats.CallErrors,
 		Forwarded: stats.Forwarded, PublishErrors: stats.PublishErrors, LeftBehind: stats.LeftBehind,
 		Carried: stats.Carried, Repeats: stats.Repeats,
 		Reads: stats.Reads, ReadErrors: stats.ReadErrors, Streams: stats.Streams,
+	}
+	for level, c := range stats.Limits.Levels {
+		s.Stats.Limits[limit.Level(level).String()] = verdicts(c)
 	}
 	for outcome, n := range stats.Outcomes {
 		s.Stats.Outcomes[outcome.String()] = n

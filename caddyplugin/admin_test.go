@@ -14,7 +14,7 @@ import (
 func TestAdminStatus(t *testing.T) {
 	onEach(t, func(t *testing.T, e *edge) {
 		e.sell(10, 1)
-		e.load(e.config("rate off", byHeader))
+		e.load(e.config("", byHeader))
 		e.waitOpen()
 		require.Equal(t, 202, e.must("POST", "/seckill/1001", "alice", "").status)
 		require.Eventually(t, func() bool {
@@ -41,7 +41,7 @@ func TestAdminStatus(t *testing.T) {
 
 func TestAdminStatusTellsNoSecrets(t *testing.T) {
 	e := newEdge(t, nowhereRedis, nowhereRabbitMQ)
-	e.load(e.config("rate off", byHeader))
+	e.load(e.config("", byHeader))
 	r := e.adminGet("/seckill/status")
 	require.Equal(t, 200, r.status)
 	d := r.document(t)
@@ -85,7 +85,7 @@ func TestRedisComesLater(t *testing.T) {
 		t.Run(l.name, func(t *testing.T) {
 			redisURL, rabbitmqURL, appear := l.start(t)
 			e := newEdge(t, redisURL, rabbitmqURL)
-			e.load(e.config("rate off", byHeader))
+			e.load(e.config("", byHeader))
 			require.Equal(t, 503, e.must("POST", "/seckill/1001", "alice", "").status)
 			require.Contains(t, e.adminGet("/seckill/status").document(t)["reason"], "redis")
 			appear()
@@ -107,7 +107,7 @@ func TestAdminConfigTellsNoSecrets(t *testing.T) {
 	t.Setenv("SECKILL_REDIS_URL", e.redis)
 	t.Setenv("SECKILL_RABBITMQ_URL", e.rabbitmq)
 	e.redis, e.rabbitmq = "{env.SECKILL_REDIS_URL}", "{env.SECKILL_RABBITMQ_URL}"
-	e.load(e.config("rate off", byHeader))
+	e.load(e.config("", byHeader))
 	config := string(e.adminGet("/config/").body)
 	require.Contains(t, config, "{env.SECKILL_REDIS_URL}")
 	require.NotContains(t, config, "s3cret")

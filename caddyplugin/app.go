@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
+	"github.com/seckill-edge/seckill/caddyplugin/limit"
 )
 
 // The servers of a development machine, for who names none.
@@ -42,9 +43,14 @@ type App struct {
 	// BackendToken is the bearer token for it; give a placeholder, such as
 	// {env.SECKILL_TOKEN}. Default: none.
 	BackendToken string `json:"backend_token,omitempty"`
-	// Rate limits each client address, IPv6 each /64. Default: no limit. It is
-	// counted in this process: n edges allow n times as much.
-	Rate *Rate `json:"rate,omitempty"`
+	// Limits say how many calls are let in. Default: all. They may be changed at any
+	// time: whoever has spent his tokens has spent them under the new limits too.
+	Limits *Limits `json:"limits,omitempty"`
+	// Surplus is how many units may be asked for at once for each unit that is left,
+	// by the edge's knowledge; beyond it purchases are answered 503, to come again.
+	// What one call to Redis takes, 128 units, is let in in any case. 1 to 1000, or
+	// -1 for no such bound. Default 8.
+	Surplus int `json:"surplus,omitempty"`
 	// ReserveTimeout is how long a buyer waits for Redis before he is told
 	// "queued" and learns the outcome by asking. Default 250ms.
 	ReserveTimeout caddy.Duration `json:"reserve_timeout,omitempty"`
@@ -67,17 +73,9 @@ type App struct {
 	Buffer int `json:"buffer,omitempty"`
 
 	settings settings
+	limits   limit.Config
 	engine   *engine // nil before Provision; stays, for requests still on their way
 	log      *zap.Logger
-}
-
-// Rate is a token bucket.
-type Rate struct {
-	// Events refill the bucket every Per.
-	Events int            `json:"events"`
-	Per    caddy.Duration `json:"per"`
-	// Burst is how many events may come at once. Default: events.
-	Burst int `json:"burst,omitempty"`
 }
 
 // CaddyModule returns the Caddy module information.
@@ -108,6 +106,7 @@ func (a *App) resolve() (settings, error) {
 		Linger:           time.Duration(a.Linger),
 		OrdersPerMessage: a.OrdersPerMessage,
 		Waiting:          a.Waiting,
+		Surplus:          a.Surplus,
 		Streams:          a.Streams,
 		StreamsPerBuyer:  a.StreamsPerBuyer,
 		Buffer:           a.Buffer,
@@ -129,17 +128,8 @@ func (a *App) resolve() (settings, error) {
 	if s.backendToken != "" && s.backend == "" {
 		errs = append(errs, errors.New("backend_token: there is no backend to send it to"))
 	}
-	if r := a.Rate; r != nil {
-		if r.Events < 1 || r.Per <= 0 || r.Burst < 0 {
-			errs = append(errs, fmt.Errorf("rate: %d events per %s, burst %d; events and duration must be positive, burst not negative",
-				r.Events, time.Duration(r.Per), r.Burst))
-		} else {
-			s.gate.Rate = float64(r.Events) / time.Duration(r.Per).Seconds()
-			s.gate.Burst = max(r.Burst, 1)
-			if r.Burst == 0 {
-				s.gate.Burst = r.Events
-			}
-		}
+	if a.limits, err = a.Limits.resolve(); err != nil {
+		errs = append(errs, err)
 	}
 	return s, errors.Join(errs...)
 }
@@ -157,10 +147,11 @@ func address(option, value, fallback string) (string, error) {
 	return resolved, nil
 }
 
-// Start hands the log of the config that now runs to the engine, which may have
-// been made under an earlier one.
+// Start hands the log and the limits of the config that now runs to the engine,
+// which may have been made under an earlier one.
 func (a *App) Start() error {
 	a.engine.log.use(a.log)
+	limits.begin(a, a.limits)
 	a.engine.gate.Connect()
 	return nil
 }
@@ -172,6 +163,7 @@ func (*App) Stop() error { return nil }
 // Cleanup lets go of the engine, if it was acquired; the last one to do so
 // drains and closes it.
 func (a *App) Cleanup() error {
+	limits.end(a)
 	if a.engine == nil {
 		return nil
 	}

@@ -122,7 +122,7 @@ func TestArchivedOrderThroughCaddy(t *testing.T) {
 	onEach(t, func(t *testing.T, e *edge) {
 		up := backend(t, "s3cret", storedOrder)
 		t.Setenv("SECKILL_TEST_TOKEN", "s3cret")
-		e.load(e.config("rate off\nbackend "+up+"\nbackend_token {env.SECKILL_TEST_TOKEN}", byHeader))
+		e.load(e.config("backend "+up+"\nbackend_token {env.SECKILL_TEST_TOKEN}", byHeader))
 		e.waitOpen()
 		r := e.must("GET", location, "alice", "")
 		require.Equal(t, 200, r.status, "%s", r.body)
@@ -134,7 +134,7 @@ func TestArchivedOrderThroughCaddy(t *testing.T) {
 		require.Equal(t, "rejected", s.status()["status"])
 		s.ended()
 
-		e.load(e.config("rate off\nbackend http://127.0.0.1:1", byHeader))
+		e.load(e.config("backend http://127.0.0.1:1", byHeader))
 		e.waitOpen()
 		gone := e.must("GET", location, "alice", "")
 		require.Equal(t, 503, gone.status)

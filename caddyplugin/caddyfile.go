@@ -40,7 +40,10 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //	    rabbitmq           <url>
 //	    backend            <url>
 //	    backend_token      <token>
-//	    rate               off | <events> <duration> [<burst>]
+//	    limit              [shared] <level> off | <events>/<duration> [burst <events>] [shadow] …
+//	    allow              <networks>…
+//	    deny               <networks>…
+//	    surplus            <factor> | off
 //	    reserve_timeout    <duration>
 //	    resolve_within     <duration>
 //	    linger             <duration>
@@ -51,7 +54,8 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //	    streams_per_buyer  <streams>
 //	}
 //
-// Every option may be given once, and all may be left out.
+// Every option may be given once, and all may be left out; limit once for each
+// level (see parseLimit), allow and deny as often as needed.
 func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume option name
 	if d.NextArg() {
@@ -59,8 +63,10 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	}
 	seen := make(options)
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		if err := seen.once(d); err != nil {
-			return err
+		if !isLimit(d.Val()) {
+			if err := seen.once(d); err != nil {
+				return err
+			}
 		}
 		var err error
 		switch option := d.Val(); option {
@@ -76,8 +82,10 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			a.Streams, err = number(d, maxStreams)
 		case "streams_per_buyer":
 			a.StreamsPerBuyer, err = number(d, maxPerUser)
-		case "rate":
-			a.Rate, err = parseRate(d)
+		case "limit", "allow", "deny":
+			err = a.parseLimits(d, seen)
+		case "surplus":
+			a.Surplus, err = surplus(d)
 		case "reserve_timeout":
 			a.ReserveTimeout, err = duration(d)
 		case "resolve_within":
@@ -91,40 +99,13 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		case "buffer":
 			a.Buffer, err = number(d, maxBuffer)
 		default:
-			err = d.Errf("unrecognized seckill option %q; there are redis, rabbitmq, backend, backend_token, rate, reserve_timeout, resolve_within, linger, orders_per_message, waiting, buffer, streams and streams_per_buyer", option)
+			err = d.Errf("unrecognized seckill option %q; there are redis, rabbitmq, backend, backend_token, limit, allow, deny, surplus, reserve_timeout, resolve_within, linger, orders_per_message, waiting, buffer, streams and streams_per_buyer", option)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// parseRate reads off, or events, duration and burst.
-func parseRate(d *caddyfile.Dispenser) (*Rate, error) {
-	args := d.RemainingArgs()
-	if len(args) == 1 && args[0] == "off" {
-		return nil, nil
-	}
-	if len(args) != 2 && len(args) != 3 {
-		return nil, d.Errf("rate takes off, or <events> <duration> [<burst>]; it has %d arguments", len(args))
-	}
-	r := new(Rate)
-	var err error
-	if r.Events, err = strconv.Atoi(args[0]); err != nil || r.Events < 1 {
-		return nil, d.Errf("rate: events %q is not a whole number from 1; write off for no limit", args[0])
-	}
-	per, err := caddy.ParseDuration(args[1])
-	if err != nil || per <= 0 {
-		return nil, d.Errf("rate: duration %q is not a positive duration such as 1s", args[1])
-	}
-	r.Per = caddy.Duration(per)
-	if len(args) == 3 {
-		if r.Burst, err = strconv.Atoi(args[2]); err != nil || r.Burst < 1 {
-			return nil, d.Errf("rate: burst %q is not a whole number from 1", args[2])
-		}
-	}
-	return r, nil
 }
 
 // parseHandler reads the directive seckill.

@@ -47,7 +47,7 @@ func TestProductionCaddyfile(t *testing.T) {
 	t.Setenv("SECKILL_IDENTITY", "http.request.header.X-User-Id")
 	require.ErrorContains(t, validate(t, string(seckill.Caddyfile)), "insecure_client_identity")
 	t.Setenv("SECKILL_INSECURE_CLIENT_IDENTITY", "on")
-	t.Setenv("SECKILL_RATE", "off")
+	t.Setenv("SECKILL_LIMIT_IP", "off")
 	t.Setenv("SECKILL_SITE", "http://127.0.0.1:0")
 	require.NoError(t, validate(t, string(seckill.Caddyfile)))
 }
@@ -76,11 +76,16 @@ func TestConfigErrors(t *testing.T) {
 
 func TestConfigJSON(t *testing.T) {
 	for name, tc := range map[string]struct{ config, want string }{
-		"rate":         {`{"apps":{"seckill":{"rate":{"events":0,"per":"1s"}}}}`, "rate: 0 events"},
+		"limit":        {`{"apps":{"seckill":{"limits":{"user":{"events":0,"per":"1s"}}}}}`, "limits: user: 0 events"},
+		"burst":        {`{"apps":{"seckill":{"limits":{"total":{"events":1,"per":"1s","burst":-1}}}}}`, "limits: total: burst -1"},
+		"ipv4_prefix":  {`{"apps":{"seckill":{"limits":{"ip":{"events":1,"per":"1s","ipv4_prefix":33}}}}}`, "ipv4_prefix 33"},
+		"allow":        {`{"apps":{"seckill":{"limits":{"allow":["10.0.0.0/8","shop.example"]}}}}`, "limits: allow: \"shop.example\""},
+		"deny":         {`{"apps":{"seckill":{"limits":{"deny":["{env.SECKILL_NO_SUCH}"]}}}}`, "limits: deny: "},
+		"surplus":      {`{"apps":{"seckill":{"surplus":1001}}}`, "surplus 1001"},
 		"path_prefix":  {`{"apps":{"seckill":{},"http":{"servers":{"s":{"listen":["127.0.0.1:0"],"routes":[{"handle":[{"handler":"seckill","path_prefix":"sale"}]}]}}}}}`, "path_prefix"},
 		"unknown":      {`{"apps":{"seckill":{"database":"x"}}}`, "database"},
-		"all is well":  {`{"apps":{"seckill":{"rate":{"events":5,"per":"1m"}}}}`, ""},
-		"bad per unit": {`{"apps":{"seckill":{"rate":{"events":5,"per":"1x"}}}}`, "1x"},
+		"all is well":  {`{"apps":{"seckill":{"surplus":-1,"limits":{"ip":{"events":5,"per":"1m","ipv6_prefix":56},"deny":["10.1.2.3 # why\\n2001:db8::/32"]}}}}`, ""},
+		"bad per unit": {`{"apps":{"seckill":{"limits":{"ip":{"events":5,"per":"1x"}}}}}`, "1x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var config caddy.Config
@@ -99,12 +104,12 @@ func TestConfigJSON(t *testing.T) {
 func TestFailedReloadKeepsTheGate(t *testing.T) {
 	onEach(t, func(t *testing.T, e *edge) {
 		e.sell(10, 1)
-		e.load(e.config("rate off", byHeader))
+		e.load(e.config("", byHeader))
 		e.waitOpen()
 		running := e.theGate()
 		for _, bad := range []string{
-			e.config("rate off", "seckill {\n\tidentity {cookie.user}\n}"), // refused after the app
-			e.config("rate off\nlinger 1h", byHeader),                      // refused by the gate
+			e.config("", "seckill {\n\tidentity {cookie.user}\n}"), // refused after the app
+			e.config("linger 1h", byHeader),                      // refused by the gate
 		} {
 			config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(bad), nil)
 			require.NoError(t, err)

@@ -79,6 +79,7 @@ func newEngine(s settings, log *zap.Logger) (_ *engine, err error) {
 		Now:       time.Now,
 		Random:    rand.Reader,
 		Log:       logger,
+		Limits:    limits.Limits,
 	}
 	if s.backend != "" {
 		if e.archive, err = newArchive(s.backend, s.backendToken); err != nil {

@@ -108,7 +108,7 @@ func (e *edge) move(to lua.Mark, user, id string) {
 func TestEvents(t *testing.T) {
 	onEach(t, func(t *testing.T, e *edge) {
 		e.sell(20, 1)
-		e.load(e.config("rate off\nstreams_per_buyer 2", byHeader))
+		e.load(e.config("streams_per_buyer 2", byHeader))
 		e.waitOpen()
 		id := e.bought("alice")
 		s := e.openStream("alice", id, "")
@@ -162,7 +162,7 @@ func TestEvents(t *testing.T) {
 func TestStreamsAreBounded(t *testing.T) {
 	onEach(t, func(t *testing.T, e *edge) {
 		e.sell(20, 1)
-		e.load(e.config("rate off\nstreams 1", byHeader))
+		e.load(e.config("streams 1", byHeader))
 		e.waitOpen()
 		first := e.openStream("alice", e.bought("alice"), "")
 		first.status()
@@ -181,12 +181,12 @@ func TestStreamsEndWithTheirConfig(t *testing.T) {
 		patient := func(options, site string) string {
 			return strings.Replace(e.config(options, site), "grace_period 5s", "grace_period 10m", 1)
 		}
-		e.load(patient("rate off", byHeader))
+		e.load(patient("", byHeader))
 		e.waitOpen()
 		id := e.bought("alice")
 		for _, next := range []string{
-			patient("rate off", byHeader+"\n\theader X-Reloaded yes"),
-			patient("rate off\nlinger 11ms", byHeader),
+			patient("", byHeader+"\n\theader X-Reloaded yes"),
+			patient("linger 11ms", byHeader),
 		} {
 			s := e.openStream("alice", id, "")
 			require.Equal(t, "queued", s.status()["status"])

@@ -22,7 +22,7 @@ func TestStreamOutlivesTimeouts(t *testing.T) {
 	onEach(t, func(t *testing.T, e *edge) {
 		e.sell(20, 1)
 		const timeouts = "metrics\n\tservers {\n\t\ttimeouts {\n\t\t\tread_body 100ms\n\t\t\twrite 100ms\n\t\t\tread_body_idle -1s\n\t\t\twrite_idle -1s\n\t\t}\n\t}"
-		e.load(strings.Replace(e.config("rate off", byHeader), "metrics", timeouts, 1))
+		e.load(strings.Replace(e.config("", byHeader), "metrics", timeouts, 1))
 		e.waitOpen()
 		id := e.bought("alice")
 		s := e.openStream("alice", id, "")

@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
+	"github.com/seckill-edge/seckill/caddyplugin/limit"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/lua"
 )
@@ -54,7 +55,8 @@ type Handler struct {
 
 // seller is what the handler needs of a gate.
 type seller interface {
-	Limit(netip.Addr) gate.Limited
+	Enter(netip.Addr) limit.Verdict
+	EnterUser(user string) limit.Verdict
 	Reserve(context.Context, gate.Click) gate.Decision
 	View(ctx context.Context, product string) (gate.View, lua.Outcome)
 	Fate(ctx context.Context, product, user, orderID string) (gate.Fate, error)
@@ -72,14 +74,11 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		h.PathPrefix = defaultPrefix
 	}
 	h.identity = newIdentity(h.Identity)
-	app, err := ctx.AppIfConfigured(appName)
-	if errors.Is(err, caddy.ErrNotConfigured) {
-		return fmt.Errorf("the seckill handler needs the seckill app: put a seckill { … } block into the global options, or apps.seckill into the JSON: %w", err)
-	}
+	app, err := appOf(ctx, appName)
 	if err != nil {
 		return err
 	}
-	h.gate = app.(*App).engine.gate
+	h.gate = app.engine.gate
 	h.endStreamsWith(ctx)
 	return nil
 }
@@ -104,6 +103,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		refuseMethod(w, what)
 		return nil
 	}
+	if !entered(r.Context()) && !enter(w, r, h.gate) {
+		return nil
+	}
 	var user string
 	if buying || what == orderCall || what == eventsCall {
 		if user = h.identity.of(r); user == "" {
@@ -114,10 +116,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 			badUser.write(w, 0)
 			return nil
 		}
-	}
-	if limited := h.gate.Limit(clientAddress(r)); !limited.Allowed {
-		tooMany.write(w, max(limited.RetryAfter, time.Second))
-		return nil
+		if v := h.gate.EnterUser(user); !let(w, &v) {
+			return nil
+		}
 	}
 	switch {
 	case buying:
@@ -153,6 +154,9 @@ func (h *Handler) buy(w http.ResponseWriter, r *http.Request, product, user stri
 	}
 	click := gate.Click{ProductID: product, UserID: user, Quantity: quantity, Key: key}
 	decision := h.gate.Reserve(r.Context(), click)
+	if !let(w, &decision.Limit) {
+		return
+	}
 	switch decision.Outcome {
 	case lua.Reserved:
 		writeQueued(w, h.PathPrefix, click, decision)
@@ -215,17 +219,6 @@ func refuseMethod(w http.ResponseWriter, what call) {
 		return
 	}
 	wrongMethod.write(w, 0)
-}
-
-// clientAddress is the client's address as Caddy knows it, behind the proxies
-// that the operator trusts. All clients without one share the zero address.
-func clientAddress(r *http.Request) netip.Addr {
-	s, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
-	addr, err := netip.ParseAddr(s)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return addr
 }
 
 // Interface guards

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
+	"github.com/seckill-edge/seckill/caddyplugin/limit"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/lua"
 )
@@ -31,7 +32,8 @@ var resolveBy = time.Date(2026, 11, 11, 20, 0, 30, 5e6, time.FixedZone("CST", 8*
 // asked. A real one answers in the end to end test; not every refusal can be
 // had from it in a moment.
 type script struct {
-	limited  gate.Limited
+	verdict  limit.Verdict // of the limits on an address
+	user     limit.Verdict
 	decision gate.Decision
 	view     gate.View
 	outcome  lua.Outcome
@@ -45,7 +47,9 @@ type script struct {
 	asked string
 }
 
-func (s *script) Limit(addr netip.Addr) gate.Limited { s.addr = addr; return s.limited }
+func (s *script) Enter(addr netip.Addr) limit.Verdict { s.addr = addr; return s.verdict }
+
+func (s *script) EnterUser(string) limit.Verdict { return s.user }
 
 func (s *script) Reserve(_ context.Context, c gate.Click) gate.Decision {
 	s.click = c
@@ -66,7 +70,6 @@ func (s *script) Follow(string, string, gate.Fate) (*gate.Stream, error) { retur
 
 func newScript() *script {
 	return &script{
-		limited:  gate.Limited{Allowed: true},
 		decision: gate.Decision{Outcome: lua.Reserved, OrderID: orderID, ResolveBy: resolveBy},
 	}
 }
@@ -233,28 +236,6 @@ func TestRefusedBeforeTheGate(t *testing.T) {
 			require.Zero(t, s.click)
 			require.Empty(t, s.asked)
 		})
-	}
-}
-
-func TestLimit(t *testing.T) {
-	for _, r := range []*http.Request{post(""), post("x"), get("/seckill/1001"), get(location), get("/seckill/x/y")} {
-		for wait, want := range map[time.Duration]string{0: "1", time.Millisecond: "1", time.Second: "1", 1500 * time.Millisecond: "2", time.Minute: "60"} {
-			s := newScript()
-			s.limited = gate.Limited{RetryAfter: wait}
-			answer := serve(t, newTestHandler(s), r)
-			requireProblem(t, answer, 429, 0)
-			require.Equal(t, want, answer.Header.Get("Retry-After"))
-			require.Zero(t, s.click)
-		}
-	}
-	for remote, want := range map[string]string{
-		"192.0.2.7:1": "192.0.2.7", "[2001:db8::1]:1": "2001:db8::1", "@": "invalid IP", "": "invalid IP",
-	} {
-		s := newScript()
-		r := post("")
-		r.RemoteAddr = remote
-		serve(t, newTestHandler(s), r)
-		require.Equal(t, want, s.addr.String(), remote)
 	}
 }
 

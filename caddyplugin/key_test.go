@@ -47,7 +47,7 @@ func TestIdempotencyKey(t *testing.T) {
 func TestRepeatThroughCaddy(t *testing.T) {
 	onEach(t, func(t *testing.T, e *edge) {
 		e.sell(2, 2)
-		e.load(e.config("rate off", byHeader))
+		e.load(e.config("", byHeader))
 		e.waitOpen()
 		buy := func(user, key, body string) reply {
 			t.Helper()
@@ -78,7 +78,7 @@ func TestRepeatThroughCaddy(t *testing.T) {
 		require.Equal(t, 410, buy("alice", "l", "").status)
 		again("sold out")
 		// Another edge has nothing but Redis: a gate of other settings.
-		e.load(e.config("rate off\nlinger 11ms", byHeader))
+		e.load(e.config("linger 11ms", byHeader))
 		again("on another edge")
 		require.EqualValues(t, 1, e.theGate().Stats().Repeats)
 		e.queued(map[string]string{"alice": id, "bob": bobs.document(t)["order_id"].(string)})

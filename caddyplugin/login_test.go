@@ -39,7 +39,7 @@ func TestLogin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(t *testing.T, e *edge) {
 				e.sell(10, 1)
-				e.load(e.config("rate off", tc.site))
+				e.load(e.config("", tc.site))
 				e.waitOpen()
 				request := func() *http.Request {
 					r, err := http.NewRequest(http.MethodPost, "http://"+e.site+"/seckill/1001", nil)
@@ -81,7 +81,7 @@ func TestProductionCaddyfileForDevelopment(t *testing.T) {
 		e.sell(10, 1)
 		t.Setenv("SECKILL_IDENTITY", "http.request.header.X-User-Id")
 		t.Setenv("SECKILL_INSECURE_CLIENT_IDENTITY", "on")
-		t.Setenv("SECKILL_RATE", "off")
+		t.Setenv("SECKILL_LIMIT_IP", "off")
 		e.loadProduction(t.TempDir())
 		e.waitOpen()
 		r := e.must("POST", "/seckill/1001", "alice", `{"quantity":1}`)

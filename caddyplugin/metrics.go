@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
+	"github.com/seckill-edge/seckill/caddyplugin/limit"
 )
 
 const namespace, subsystem = "caddy", "seckill"
@@ -31,6 +32,8 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	answersDesc = describe("answers_total", "Requests to buy that were answered, by outcome.", "outcome")
+	limitDesc   = describe("limit_calls_total", "Calls that a limit was asked about, by what it said.", "level", "verdict")
+	keysDesc    = describe("limit_keys", "Addresses, users and products that the limits tell apart now.", "level")
 	readyDesc   = describe("ready", "1 while Redis answers and the queue takes messages.")
 
 	metrics = []metric{
@@ -39,12 +42,28 @@ var (
 			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Local) },
 		},
 		{
-			describe("limited_total", "Calls refused by the limit per address."),
-			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Limited) },
+			describe("limit_denied_total", "Calls of addresses on the deny list, refused."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Limits.Denied) },
 		},
 		{
-			describe("limited_addresses", "Client addresses told apart by the limit now."),
-			prometheus.GaugeValue, func(s gate.Stats) float64 { return float64(s.Addresses) },
+			describe("limit_exempt_total", "Calls of addresses on the allow list, which the limit of an address spares."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Limits.Exempt) },
+		},
+		{
+			describe("limit_lease_calls_total", "Calls to Redis for tokens of the limits that all edges share."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Leases.Calls) },
+		},
+		{
+			describe("limit_lease_errors_total", "Calls to Redis for tokens that failed."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Leases.Failures) },
+		},
+		{
+			describe("limit_alone_total", "Decisions of shared limits by this edge alone, because Redis did not answer."),
+			prometheus.CounterValue, func(s gate.Stats) float64 { return float64(s.Leases.Alone) },
+		},
+		{
+			describe("limit_alone", "Shared limits that this edge goes by alone now, because Redis does not answer."),
+			prometheus.GaugeValue, func(s gate.Stats) float64 { return float64(s.Leases.Away) },
 		},
 		{
 			describe("late_total", "Buyers told \"queued\" before Redis had answered."),
@@ -137,6 +156,8 @@ func registerMetrics(registry *prometheus.Registry, g watched) error {
 // Describe implements prometheus.Collector.
 func (collector) Describe(to chan<- *prometheus.Desc) {
 	to <- answersDesc
+	to <- limitDesc
+	to <- keysDesc
 	to <- readyDesc
 	for i := range metrics {
 		to <- metrics[i].desc
@@ -152,6 +173,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	for outcome, n := range stats.Outcomes {
 		to <- prometheus.MustNewConstMetric(answersDesc, prometheus.CounterValue, float64(n), outcome.String())
 	}
+	collectLimits(to, stats.Limits)
 	ready := 1.0
 	if c.gate.Ready(context.Background()) != nil { // a gate bounds the wait itself
 		ready = 0
@@ -163,5 +185,17 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	for _, d := range distributions {
 		h := d.value(stats)
 		to <- prometheus.MustNewConstHistogram(d.desc, h.Count, h.Sum, h.Buckets)
+	}
+}
+
+func collectLimits(to chan<- prometheus.Metric, s limit.Stats) {
+	for level, count := range s.Levels {
+		name := limit.Level(level).String()
+		for verdict, n := range map[string]uint64{"allowed": count.Allowed, "refused": count.Refused, "shadowed": count.Shadowed} {
+			to <- prometheus.MustNewConstMetric(limitDesc, prometheus.CounterValue, float64(n), name, verdict)
+		}
+	}
+	for level, n := range map[limit.Level]int{limit.IP: s.Addresses, limit.User: s.Users, limit.Activity: s.Products} {
+		to <- prometheus.MustNewConstMetric(keysDesc, prometheus.GaugeValue, float64(n), level.String())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
+	"github.com/seckill-edge/seckill/caddyplugin/limit"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -23,9 +24,13 @@ func (f figures) Stats() gate.Stats           { return f.stats }
 func (f figures) Ready(context.Context) error { return f.ready }
 
 func TestMetrics(t *testing.T) {
+	limits := limit.Stats{Addresses: 5}
+	limits.Levels[limit.IP].Refused = 2
+	limits.Levels[limit.SharedTotal] = limit.Count{Allowed: 9, Shadowed: 3}
 	f := figures{stats: gate.Stats{
 		Outcomes: map[lua.Outcome]uint64{lua.Reserved: 7, lua.SoldOut: 3},
-		Limited:  2, Late: 1, Carried: 4, Addresses: 5,
+		Late:     1, Carried: 4,
+		Limits:    limits,
 		BatchSize: gate.Histogram{Count: 3, Sum: 12, Buckets: map[float64]uint64{1: 1, 8: 2}},
 	}}
 	registry := prometheus.NewPedanticRegistry()
@@ -47,13 +52,35 @@ caddy_seckill_batch_requests_count 3
 # HELP caddy_seckill_carried_orders Orders reserved and not yet confirmed by the broker, now.
 # TYPE caddy_seckill_carried_orders gauge
 caddy_seckill_carried_orders 4
-# HELP caddy_seckill_limited_total Calls refused by the limit per address.
-# TYPE caddy_seckill_limited_total counter
-caddy_seckill_limited_total 2
+# HELP caddy_seckill_limit_calls_total Calls that a limit was asked about, by what it said.
+# TYPE caddy_seckill_limit_calls_total counter
+caddy_seckill_limit_calls_total{level="activity",verdict="allowed"} 0
+caddy_seckill_limit_calls_total{level="activity",verdict="refused"} 0
+caddy_seckill_limit_calls_total{level="activity",verdict="shadowed"} 0
+caddy_seckill_limit_calls_total{level="ip",verdict="allowed"} 0
+caddy_seckill_limit_calls_total{level="ip",verdict="refused"} 2
+caddy_seckill_limit_calls_total{level="ip",verdict="shadowed"} 0
+caddy_seckill_limit_calls_total{level="shared_activity",verdict="allowed"} 0
+caddy_seckill_limit_calls_total{level="shared_activity",verdict="refused"} 0
+caddy_seckill_limit_calls_total{level="shared_activity",verdict="shadowed"} 0
+caddy_seckill_limit_calls_total{level="shared_total",verdict="allowed"} 9
+caddy_seckill_limit_calls_total{level="shared_total",verdict="refused"} 0
+caddy_seckill_limit_calls_total{level="shared_total",verdict="shadowed"} 3
+caddy_seckill_limit_calls_total{level="total",verdict="allowed"} 0
+caddy_seckill_limit_calls_total{level="total",verdict="refused"} 0
+caddy_seckill_limit_calls_total{level="total",verdict="shadowed"} 0
+caddy_seckill_limit_calls_total{level="user",verdict="allowed"} 0
+caddy_seckill_limit_calls_total{level="user",verdict="refused"} 0
+caddy_seckill_limit_calls_total{level="user",verdict="shadowed"} 0
+# HELP caddy_seckill_limit_keys Addresses, users and products that the limits tell apart now.
+# TYPE caddy_seckill_limit_keys gauge
+caddy_seckill_limit_keys{level="activity"} 0
+caddy_seckill_limit_keys{level="ip"} 5
+caddy_seckill_limit_keys{level="user"} 0
 # HELP caddy_seckill_ready 1 while Redis answers and the queue takes messages.
 # TYPE caddy_seckill_ready gauge
 caddy_seckill_ready 1
-`), "caddy_seckill_answers_total", "caddy_seckill_batch_requests", "caddy_seckill_carried_orders", "caddy_seckill_limited_total", "caddy_seckill_ready"))
+`), "caddy_seckill_answers_total", "caddy_seckill_batch_requests", "caddy_seckill_carried_orders", "caddy_seckill_limit_calls_total", "caddy_seckill_limit_keys", "caddy_seckill_ready"))
 
 	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)

@@ -36,8 +36,8 @@ var (
 		"There is no such resource.")
 	noOrder = newProblem(http.StatusNotFound, 0, "no_order", "No such order",
 		"You have no order of this id for this product.")
-	tooMany = newProblem(http.StatusTooManyRequests, 0, "rate_limited", "Too many requests",
-		"Too many requests come from your address. Wait as long as Retry-After says.")
+	denied = newProblem(http.StatusForbidden, lua.Denied, "denied", "Denied",
+		"No requests are taken from your address.")
 	badKey = newProblem(http.StatusBadRequest, lua.BadArguments, "bad_key", "Malformed Idempotency-Key",
 		"Idempotency-Key must be given once, and be 1 to 128 visible ASCII characters.")
 	tooManyStreams = newProblem(http.StatusTooManyRequests, 0, "too_many_streams", "Too many streams",
@@ -67,26 +67,34 @@ var (
 			"The activity is shut for a moment. Try again."),
 		-lua.KeyReused: newProblem(http.StatusUnprocessableEntity, lua.KeyReused, "key_reused", "Idempotency-Key used before",
 			"You have sent this Idempotency-Key with another body. Take a new key for another purchase."),
+		-lua.Crowded: newProblem(http.StatusServiceUnavailable, lua.Crowded, "crowded", "Crowded",
+			"More purchases are on their way than the units left can serve. Try again."),
 	}
 )
 
 // refusalOf finds the refusal for an outcome; one that nobody knows is Held, so
 // that a newer script is never read as a sale.
 func refusalOf(o lua.Outcome) *problem {
-	if o < lua.KeyReused || o > lua.BadArguments {
-		o = lua.Held
+	if o < lua.Crowded || o > lua.BadArguments || o == lua.Limited {
+		o = lua.Held // a limit's refusal says which one it is, see let
 	}
 	return &refusals[-o]
 }
 
 func newProblem(status int, code lua.Outcome, name, title, detail string) problem {
+	return newLevelProblem(status, code, name, title, detail, "")
+}
+
+// newLevelProblem makes the refusal of one limit, which names it.
+func newLevelProblem(status int, code lua.Outcome, name, title, detail, level string) problem {
 	document := struct {
 		Type   string      `json:"type"`
 		Title  string      `json:"title"`
 		Status int         `json:"status"`
 		Detail string      `json:"detail"`
 		Code   lua.Outcome `json:"code,omitempty"`
-	}{"urn:seckill:" + name, title, status, detail, code}
+		Level  string      `json:"level,omitempty"`
+	}{"urn:seckill:" + name, title, status, detail, code, level}
 	body, err := json.Marshal(document)
 	if err != nil {
 		panic(fmt.Sprintf("problem %s: %v", name, err)) // strings and numbers only

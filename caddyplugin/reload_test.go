@@ -78,8 +78,8 @@ func (c *crowd) stop() map[string]string {
 // the old gate. Neither loses an order.
 func TestReloadUnderLoad(t *testing.T) {
 	for name, options := range map[string]func(round int) string{
-		"same app":    func(int) string { return "rate off" },
-		"another app": func(round int) string { return fmt.Sprintf("rate off\nlinger %dms", 5+round) },
+		"same app":    func(int) string { return "" },
+		"another app": func(round int) string { return fmt.Sprintf("linger %dms", 5+round) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(t *testing.T, e *edge) {
@@ -113,13 +113,13 @@ func TestReloadUnderLoad(t *testing.T) {
 func TestMetricsGoOnAfterReload(t *testing.T) {
 	onEach(t, func(t *testing.T, e *edge) {
 		e.sell(10, 1)
-		e.load(e.config("rate off", byHeader))
+		e.load(e.config("", byHeader))
 		e.waitOpen()
 		const reserved, soldOut = `caddy_seckill_answers_total{outcome="reserved"}`, `caddy_seckill_answers_total{outcome="sold_out"}`
 		require.Equal(t, 202, e.must("POST", "/seckill/1001", "alice", "").status)
 		require.Equal(t, "1", e.figure(reserved))
 		require.Equal(t, "1", e.figure("caddy_seckill_ready"))
-		e.load(e.config("rate off", byHeader+"\n\theader X-Reloaded yes"))
+		e.load(e.config("", byHeader+"\n\theader X-Reloaded yes"))
 		require.Equal(t, 202, e.must("POST", "/seckill/1001", "bob", "").status)
 		require.Equal(t, "2", e.figure(reserved))
 		require.Equal(t, "0", e.figure(soldOut))
@@ -129,7 +129,7 @@ func TestMetricsGoOnAfterReload(t *testing.T) {
 func TestTwoHandlers(t *testing.T) {
 	onEach(t, func(t *testing.T, e *edge) {
 		e.sell(10, 1)
-		e.load(e.config("rate off", `seckill /vip/* {
+		e.load(e.config("", `seckill /vip/* {
 		path_prefix /vip
 		identity http.request.header.X-User-Id
 		insecure_client_identity on

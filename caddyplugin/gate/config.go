@@ -9,10 +9,6 @@ import (
 
 // Config of a gate. Zero values mean the defaults.
 type Config struct {
-	// Rate and Burst bound each client address (IPv6: each /64): tokens a
-	// second, and how many at once. Rate 0 means no limit.
-	Rate  float64
-	Burst int
 	// ReserveTimeout is how long a buyer waits for Redis before he is told
 	// "queued" and learns the outcome by asking. Default 250 ms.
 	ReserveTimeout time.Duration
@@ -30,6 +26,10 @@ type Config struct {
 	// Waiting bounds the requests that wait for Redis, per product; beyond it
 	// they are refused with Held. Default 8192.
 	Waiting int
+	// Surplus is how many units may be on their way to Redis for each unit that is
+	// left; beyond it clicks are refused with Crowded. Default 8; -1 for no such
+	// bound.
+	Surplus int
 	// Streams bounds the streams of orders' fates that are open at once,
 	// StreamsPerBuyer those of one buyer. Defaults 50,000 and 4.
 	Streams         int
@@ -47,8 +47,6 @@ const (
 	// callTimeout bounds one call to Redis. The client's own time-outs are
 	// shorter; this one is for a client that was given others.
 	callTimeout = time.Second
-	// maxAddresses bounds the limiter's memory to about 200 MB.
-	maxAddresses = 1 << 20
 	// maxSales bounds the products with a live view. Beyond it products are held.
 	maxSales = 1024
 	// batchMax is the most requests in one script call. Measured: the price of a
@@ -75,6 +73,9 @@ func (c *Config) setDefaults() {
 	if c.Waiting == 0 {
 		c.Waiting = 8192
 	}
+	if c.Surplus == 0 {
+		c.Surplus = 8
+	}
 	if c.Buffer == 0 {
 		c.Buffer = 65536
 	}
@@ -84,18 +85,9 @@ func (c *Config) setDefaults() {
 	if c.StreamsPerBuyer == 0 {
 		c.StreamsPerBuyer = 4
 	}
-	if c.Rate > 0 && c.Burst == 0 {
-		c.Burst = max(1, int(c.Rate))
-	}
 }
 
 func (c *Config) validate() error {
-	if c.Rate < 0 || c.Rate > 1e9 {
-		return fmt.Errorf("rate %v: must be 0 (no limit) to 1e9 a second", c.Rate)
-	}
-	if c.Burst < 0 || c.Burst > 1e9 {
-		return fmt.Errorf("burst %d: must be 1 to 1e9", c.Burst)
-	}
 	for _, d := range []struct {
 		name     string
 		v        time.Duration
@@ -119,6 +111,9 @@ func (c *Config) validate() error {
 	}
 	if c.Waiting < 1 || c.Waiting > 1<<20 {
 		return fmt.Errorf("waiting %d: must be 1 to %d", c.Waiting, 1<<20)
+	}
+	if c.Surplus != -1 && (c.Surplus < 1 || c.Surplus > 1000) {
+		return fmt.Errorf("surplus %d: must be 1 to 1000, or -1 for no bound", c.Surplus)
 	}
 	if c.Streams < 1 || c.Streams > 1<<20 {
 		return fmt.Errorf("streams %d: must be 1 to %d", c.Streams, 1<<20)

@@ -1,12 +1,13 @@
-// Package gate decides on one click: limit, local view of the activity,
+// Package gate decides on one click: limits, local view of the activity,
 // reservation in Redis together with everybody else who waits now, answer, and
 // the publishing of what was reserved. It knows nothing of Caddy or HTTP; time
 // and randomness are passed in.
 //
 // The order of things in one click:
 //
-//	Limit     per-IP token bucket, no Redis
+//	limits    of the address and the edge, then of the buyer: from memory
 //	view      window, closed, sold out: from memory, at most a second old
+//	limits    of the product, and of what is on its way for the units left
 //	group     requests of a product that wait now go to Redis as one script call
 //	records   what a buyer asks of his order, again one command for all who wait
 //	forward   what was reserved goes to the queue, after the buyer has his answer;
@@ -18,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -39,6 +39,8 @@ type Deps struct {
 	Log       *slog.Logger
 	// Archive is asked about orders that Redis no longer has; nil for nobody.
 	Archive Archive
+	// Limits are the limits on this edge; nil for none. They may outlive the gate.
+	Limits *limit.Limits
 }
 
 // Click is one request to buy, its fields already checked (order.ValidProduct,
@@ -70,18 +72,13 @@ type Decision struct {
 	ResolveBy time.Time
 	// RetryAfter is when asking again makes sense; 0 if it does not.
 	RetryAfter time.Duration
+	// Limit is what the limits of the product say.
+	Limit limit.Verdict
 	// Repeat says, with Reserved, that the order is that of an earlier click with
 	// the same key or OrderID.
 	Repeat bool
 	// Quantity is the units of the order, with Reserved.
 	Quantity int
-}
-
-// Limited is the answer of the per-address limit.
-type Limited struct {
-	Allowed bool
-	// RetryAfter is when the next token is there, if not allowed.
-	RetryAfter time.Duration
 }
 
 // View is an activity as this edge sees it; Now is an estimate of Redis's clock.
@@ -94,12 +91,13 @@ type View struct {
 
 // Gate decides on clicks. It is safe for concurrent use.
 type Gate struct {
-	id      string // names this gate among the edges
-	cfg     Config
-	deps    Deps
-	limiter *limit.Limiter // nil: no limit
-	stats   *counters
-	late    *lateOrders
+	id     string // names this gate among the edges
+	cfg    Config
+	deps   Deps
+	limits *limit.Limits
+	lease  *limit.Lease // of the total that all edges share
+	stats  *counters
+	late   *lateOrders
 
 	// ctx ends the workers; it ends only after Close has drained them.
 	ctx     context.Context
@@ -125,9 +123,10 @@ func New(cfg Config, deps Deps) (*Gate, error) {
 		return nil, fmt.Errorf("naming this edge: %w", err)
 	}
 	g := &Gate{id: id, cfg: cfg, deps: deps, stats: newCounters(), late: newLateOrders(2 * cfg.ResolveWithin)}
-	if cfg.Rate > 0 {
-		g.limiter = limit.New(cfg.Rate, cfg.Burst, maxAddresses)
+	if g.limits = deps.Limits; g.limits == nil {
+		g.limits = limit.New()
 	}
+	g.lease = g.newLease("")
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	g.sales.init()
 	g.records = newRecords(g)
@@ -139,26 +138,12 @@ func New(cfg Config, deps Deps) (*Gate, error) {
 	return g, nil
 }
 
-// Limit takes a token of the client's bucket. addr may be the zero Addr: clients
-// without an address share one bucket.
-func (g *Gate) Limit(addr netip.Addr) Limited {
-	if g.limiter == nil {
-		return Limited{Allowed: true}
-	}
-	ok, wait := g.limiter.Allow(addr, g.deps.Now())
-	if !ok {
-		g.stats.limited.Add(1)
-	}
-	return Limited{Allowed: ok, RetryAfter: wait}
-}
-
 // Stats returns the counters since New.
 func (g *Gate) Stats() Stats {
 	s := g.stats.snapshot()
 	s.Streams = int64(g.streams.count())
-	if g.limiter != nil {
-		s.Addresses = g.limiter.Len()
-	}
+	s.Limits = g.limits.Stats()
+	s.Leases = g.leaseStats()
 	return s
 }
 

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"net/netip"
 	"strconv"
 	"sync"
 	"testing"
@@ -16,7 +15,7 @@ import (
 
 func TestSellsExactlyWhatThereIs(t *testing.T) {
 	eachRedis(t, func(t *testing.T, url string) {
-		b := setup(t, url)
+		b := setup(t, url, func(c *Config, _ *Deps) { c.Surplus = -1 }) // everybody is to hear from Redis
 		a := b.preheat(t, 100)
 		decisions := b.crowd(t, 1000)
 		require.Equal(t, map[lua.Outcome]int{lua.Reserved: 100, lua.SoldOut: 900}, count(decisions))
@@ -250,21 +249,6 @@ func TestAnEdgeThatMissedAReopeningRefusesNobody(t *testing.T) {
 	})
 }
 
-func TestLimit(t *testing.T) {
-	eachRedis(t, func(t *testing.T, url string) {
-		b := setup(t, url, func(c *Config, _ *Deps) { c.Rate, c.Burst = 1, 2 })
-		addr := netip.MustParseAddr("192.0.2.1")
-		require.True(t, b.Limit(addr).Allowed)
-		require.True(t, b.Limit(addr).Allowed)
-		l := b.Limit(addr)
-		require.False(t, l.Allowed)
-		require.InDelta(t, time.Second, l.RetryAfter, float64(500*time.Millisecond))
-		require.True(t, b.Limit(netip.Addr{}).Allowed)
-		require.EqualValues(t, 1, b.Stats().Limited)
-		require.Equal(t, 2, b.Stats().Addresses)
-	})
-}
-
 func TestFate(t *testing.T) {
 	eachRedis(t, func(t *testing.T, url string) {
 		b := setup(t, url)
@@ -298,7 +282,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		{func(c *Config) { c.Rate = -1 }, "rate -1"},
+		{func(c *Config) { c.Surplus = -2 }, "surplus -2: must be 1 to 1000, or -1"},
 		{func(c *Config) { c.ReserveTimeout = time.Minute }, "reserve_timeout 1m0s: must be 10ms to 10s"},
 		{func(c *Config) { c.ResolveWithin = time.Second }, "resolve_within 1s"},
 		{func(c *Config) { c.Linger = time.Minute }, "linger 1m0s"},

@@ -68,10 +68,11 @@ func (g *group) work(i int) {
 			if batch == nil {
 				break
 			}
-			n := int64(len(batch))
+			n, units := int64(len(batch)), unitsOf(batch)
 			g.sale.carried.Add(n)
 			reply, resent, err := g.call(batch)
 			g.land(i)
+			g.sale.crowd.leave(units)
 			if err != nil {
 				g.fail(batch, err)
 			} else {
@@ -145,6 +146,7 @@ func (g *group) answer(batch []*ticket, reply lua.Batch, resent bool) {
 }
 
 func (g *group) note(reply lua.Batch) {
+	g.sale.crowd.learn(reply.Available, reply.At)
 	for _, r := range reply.Results {
 		switch r.Outcome {
 		case lua.Held, lua.NoProduct, lua.Ended:

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seckill-edge/seckill/caddyplugin/limit"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -41,6 +42,10 @@ type sale struct {
 	// carried is the orders this edge is reserving, or has reserved and the broker
 	// has not confirmed. It is what the edge tells the backend, see lua.Present.
 	carried atomic.Int64
+	// crowd is what is on its way to Redis, lease what is taken ahead of the
+	// product's limit that all edges share.
+	crowd crowd
+	lease *limit.Lease
 	// nudge asks for a look now.
 	nudge chan struct{}
 }
@@ -61,6 +66,7 @@ func (v *localView) over(now time.Time) bool {
 
 func newSale(g *Gate, product string, snapshot lua.Snapshot, now time.Time) *sale {
 	s := &sale{gate: g, product: product, breaker: newBreaker(product, g.deps.Log), nudge: make(chan struct{}, 1)}
+	s.lease = g.newLease(product)
 	s.see(snapshot, now)
 	s.group = newGroup(s)
 	g.start(s.watch)
@@ -69,6 +75,7 @@ func newSale(g *Gate, product string, snapshot lua.Snapshot, now time.Time) *sal
 
 func (s *sale) see(snapshot lua.Snapshot, now time.Time) {
 	s.view.Store(&localView{Snapshot: snapshot, seen: now})
+	s.crowd.learn(snapshot.Available, snapshot.Now)
 	if snapshot.Available == 0 || snapshot.Now.UnixMilli() > s.soldOutAt.Load() {
 		s.soldOut.Store(snapshot.Available == 0)
 	}

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seckill-edge/seckill/caddyplugin/limit"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -13,10 +14,9 @@ type Stats struct {
 	Outcomes map[lua.Outcome]uint64
 	// Local counts refusals that needed no Redis; they are in Outcomes too.
 	Local uint64
-	// Limited counts calls refused by the per-address limit, Addresses is how
-	// many addresses are told apart now.
-	Limited   uint64
-	Addresses int
+	// Limits counts by level, Leases the calls for what all edges share.
+	Limits limit.Stats
+	Leases LeaseStats
 	// Late counts buyers told "queued" before Redis had answered; they are in
 	// Outcomes as Reserved.
 	Late uint64
@@ -60,11 +60,12 @@ var (
 // counters are the live form of Stats.
 type counters struct {
 	outcomes                             [16]atomic.Uint64 // index: -outcome
-	local, limited, late                 atomic.Uint64
+	local, late                          atomic.Uint64
 	calls, callErrors                    atomic.Uint64
 	repeats, reads, readErrors           atomic.Uint64
 	forwarded, publishErrors, leftBehind atomic.Uint64
 	carried                              atomic.Int64
+	leases                               limit.LeaseStats
 	batchSize, callSeconds               histogram
 	messageSize, publishSeconds          histogram
 }
@@ -85,7 +86,7 @@ func (c *counters) outcome(o lua.Outcome) {
 func (c *counters) snapshot() Stats {
 	s := Stats{
 		Outcomes: make(map[lua.Outcome]uint64),
-		Local:    c.local.Load(), Limited: c.limited.Load(), Late: c.late.Load(),
+		Local:    c.local.Load(), Late: c.late.Load(),
 		Repeats: c.repeats.Load(), Reads: c.reads.Load(), ReadErrors: c.readErrors.Load(),
 		Calls: c.calls.Load(), CallErrors: c.callErrors.Load(),
 		BatchSize: c.batchSize.snapshot(), CallSeconds: c.callSeconds.snapshot(),
@@ -93,7 +94,7 @@ func (c *counters) snapshot() Stats {
 		Carried:     c.carried.Load(),
 		MessageSize: c.messageSize.snapshot(), PublishSeconds: c.publishSeconds.snapshot(),
 	}
-	for o := lua.Reserved; o >= lua.KeyReused; o-- {
+	for o := lua.Reserved; o >= lua.Crowded; o-- {
 		s.Outcomes[o] = c.outcomes[-int(o)].Load()
 	}
 	return s

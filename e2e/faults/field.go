@@ -136,7 +136,7 @@ func witness(dsn string) (*sql.DB, error) {
 
 // caddyfile is the repository's, with the shorter promise.
 func caddyfile() []byte {
-	const line = "\t\trate {$SECKILL_RATE:20 1s 40}\n"
+	const line = "\t\tlimit ip {$SECKILL_LIMIT_IP:20/1s burst 40}\n"
 	return []byte(strings.Replace(string(seckill.Caddyfile), line,
 		line+"\t\tresolve_within "+resolveWithin.String()+"\n", 1))
 }

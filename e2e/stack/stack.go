@@ -146,8 +146,8 @@ func backendEnv(at addresses, more ...string) []string {
 		"SECKILL_RABBITMQ_URL="+at.rabbitmq, "SECKILL_DATABASE_URL="+at.database), more...)
 }
 
-// AddEdge starts a further edge, with development identity and no limit per
-// address (all clients of a test share one).
+// AddEdge starts a further edge, with development identity and without the limits
+// on an address (all clients of a test share one) and a buyer.
 func (s *Stack) AddEdge(ctx context.Context) (*Edge, error) {
 	addr, err := servicetest.FreeAddr()
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *Stack) StartEdge(ctx context.Context, e *Edge, env ...string) (err erro
 	cmd := exec.Command(s.caddy, "run", "--config", s.caddyfile(), "--adapter", "caddyfile")
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home,
 		"SECKILL_REDIS_URL="+at.redis, "SECKILL_RABBITMQ_URL="+at.rabbitmq,
-		"SECKILL_SITE="+e.URL, "SECKILL_BIND=127.0.0.1", "SECKILL_ADMIN=off", "SECKILL_RATE=off", "SECKILL_SHOP_ROOT="+home,
+		"SECKILL_SITE="+e.URL, "SECKILL_BIND=127.0.0.1", "SECKILL_ADMIN=off", "SECKILL_LIMIT_IP=off", "SECKILL_LIMIT_USER=off", "SECKILL_SHOP_ROOT="+home,
 		"SECKILL_IDENTITY=http.request.header.X-User-Id", "SECKILL_INSECURE_CLIENT_IDENTITY=on")
 	cmd.Env = append(cmd.Env, env...)
 	e.Process, err = servicetest.Start("caddy", cmd, e.Log)
