@@ -233,7 +233,15 @@ func testRunID(t *testing.T) {
 	_, _, err := SetState(ctx, c, product, "a-1", OnHold)
 	require.NoError(t, err)
 	require.Equal(t, old, audit(t, c).RunID)
+	// Who holds and opens it, before a backend has noticed, opens no stock that the
+	// last second is missing from.
 	_, _, err = SetState(ctx, c, product, "a-1", Open)
+	require.ErrorIs(t, err, ErrUnproven)
+	_, _, err = OpenAt(ctx, c, product, "a-1", audit(t, c).Epoch)
+	require.ErrorIs(t, err, ErrUnproven)
+	epoch, _, err := Hold(ctx, c, sale(10, 1), "")
+	require.NoError(t, err)
+	_, err = Prove(ctx, c, product, "a-1", epoch, Open, Counters{"9", "1", "0"}, Units{9, 1, 0}, runid())
 	require.NoError(t, err)
 	require.True(t, audit(t, c).Proven())
 	b, err := Reserve(ctx, c, product, audit(t, c).Epoch, []Request{{OrderID: id.next(), UserID: "u2", Quantity: 1}})

@@ -21,7 +21,8 @@ var (
 	ErrNoActivity    = errors.New("redis has no activity of this product")
 	ErrOtherActivity = errors.New("redis has another activity of this product")
 	ErrClosed        = errors.New("the activity is closed, which is final")
-	// ErrUnproven: Hold has shut it; Prove opens it.
+	// ErrUnproven: Hold has shut it, or has to, because the server is another one
+	// than it was opened on; Prove opens it.
 	ErrUnproven = errors.New("its stock is being proven")
 )
 

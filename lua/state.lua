@@ -8,8 +8,9 @@
 --       opened from, empty for any
 -- Returns {code, epoch}: 1 changed; 0 it was in that state; -1 no activity;
 -- -2 another activity is there; -3 it is closed, which is final; -4 its stock is
--- being proven, which opens it; -5 it stands at another epoch; -8 its hash is
--- damaged or of a wrong type. The epoch is 0 below 0.
+-- being proven or has to be, because this server is not the one it was held on;
+-- -5 it stands at another epoch; -8 its hash is damaged or of a wrong type. The
+-- epoch is 0 below 0.
 
 local there = redis.pcall('HMGET', KEYS[1], 'id', 'state', 'epoch', 'run')
 if there.err then
@@ -27,7 +28,7 @@ elseif state == ARGV[2] and (state ~= 'held' or there[4] == 'unproven') then
   return {0, epoch}
 elseif state == 'closed' then
   return {-3, 0}
-elseif ARGV[2] == 'open' and there[4] == 'unproven' then
+elseif ARGV[2] == 'open' and (there[4] or '') ~= '' and there[4] ~= runid() then
   return {-4, 0}
 elseif ARGV[2] == 'open' and ARGV[3] ~= '' and ARGV[3] ~= there[3] then
   return {-5, 0}
