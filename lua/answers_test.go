@@ -164,7 +164,7 @@ func TestScriptsNameTheirKeys(t *testing.T) {
 				require.Regexp(t, allKeys, rest, "%s: %s", name.Name(), command)
 			case "MSET":
 				require.Regexp(t, pairs, rest, "%s: %s", name.Name(), command)
-			case "HMGET", "HSET", "HDEL", "HLEN", "INCRBY", "DECRBY", "SET", "PTTL", "PEXPIREAT":
+			case "GET", "HMGET", "HSET", "HDEL", "HLEN", "INCRBY", "DECRBY", "SET", "PTTL", "PEXPIRE", "PEXPIREAT":
 				require.Regexp(t, oneKey, rest, "%s: %s", name.Name(), command)
 			default:
 				t.Errorf("%s: command %s: say here which of its arguments are keys", name.Name(), command)

@@ -34,7 +34,11 @@ func RawRecords(ctx context.Context, c redis.Cmdable, product string, users []st
 // InOutbox says of each order which buyer the outbox has for it; empty if the
 // order is not in it.
 func InOutbox(ctx context.Context, c redis.Cmdable, product string, orderIDs []string) ([]string, error) {
-	return hashValues(ctx, c, KeysOf(product).Outbox, orderIDs)
+	users, err := hashValues(ctx, c, KeysOf(product).Outbox, orderIDs)
+	for i, text := range users {
+		users[i], _, _ = strings.Cut(text, "\t")
+	}
+	return users, err
 }
 
 func hashValues(ctx context.Context, c redis.Cmdable, key string, fields []string) ([]string, error) {

@@ -12,7 +12,9 @@ type Keys struct {
 	Stock, Frozen, Sold string
 	// Users, hash: user id → record of his orders (see ParseRecord).
 	Users string
-	// Outbox, hash: order id the broker has not confirmed yet → user id.
+	// Outbox, hash: order id the broker has not confirmed yet → user id, and behind
+	// tabs quantity and claim unless both are 1: what brings the order back should
+	// its record be lost.
 	Outbox string
 	// Edges, hash: edge id → what that edge carries of this product (see
 	// Presence). Of the scripts only expire touches it.

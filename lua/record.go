@@ -74,6 +74,13 @@ func parseEntry(text string) (Entry, error) {
 	return e, nil
 }
 
+// Aged says that an order was reserved at least patience ago. It is old, too, if it
+// was reserved that long after now: the server's clock has gone back since, and
+// nobody is to wait until it has caught up.
+func (e Entry) Aged(now time.Time, patience time.Duration) bool {
+	return now.Sub(e.At).Abs() >= patience
+}
+
 // FindOrder reads one order of a record and leaves the rest unread; false if the
 // record has none of this id. id must be valid.
 func FindOrder(record, id string) (Entry, bool, error) {

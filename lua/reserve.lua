@@ -187,6 +187,9 @@ for i = 1, n do
     end
     users[seat] = new
     orders[sent + 1], orders[sent + 2] = order, user
+    if wanted > 1 or claim > 1 then
+      orders[sent + 2] = user .. format('\t%d\t%d', wanted, claim)
+    end
     sent = sent + 2
     answer = claim
   end

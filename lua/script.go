@@ -70,5 +70,6 @@ func scripts() map[string]*redis.Script {
 		"hold":    holdScript,
 		"rewrite": rewriteScript,
 		"prove":   proveScript,
+		"forget":  forgetScript,
 	}
 }

@@ -110,7 +110,7 @@ func givenBack(m lua.Mark) bool {
 
 // young says that an order may still be in the hands of an edge or a backend.
 func young(e *lua.Entry, now time.Time, patience time.Duration) bool {
-	return e != nil && now.Sub(e.At) < patience
+	return e != nil && !e.Aged(now, patience)
 }
 
 func live(s order.State) bool { return s == order.Created || s == order.Paid }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -18,6 +19,9 @@ const keptGivenBack = 8
 // stays as it is, and what cannot be read goes. rows are all that SQL has of the
 // orders in the record, and any more of this buyer's.
 func Merge(a store.Activity, user, record string, rows []store.Order) string {
+	if !order.ValidUser(user) {
+		return ""
+	}
 	entries := salvage(record)
 	for _, row := range rows {
 		at := slices.IndexFunc(entries, func(e lua.Entry) bool { return e.OrderID == row.ID })
@@ -74,8 +78,16 @@ func salvage(record string) []lua.Entry {
 	return entries
 }
 
-// parse reads a record; false if anything of it is damaged.
-func parse(record string) ([]lua.Entry, bool) {
+// Read reads a buyer's record, empty for one who has none; false if anything of it
+// is damaged. A name that no buyer can have owns nothing: no message could carry
+// its orders.
+func Read(user, record string) ([]lua.Entry, bool) {
+	switch {
+	case record == "":
+		return nil, true
+	case !order.ValidUser(user):
+		return nil, false
+	}
 	entries := salvage(record)
 	return entries, len(entries) == strings.Count(record, ",")+1
 }

@@ -20,8 +20,8 @@ func (c *look) compareRecords(ctx context.Context, records map[string]string) er
 	var ids, queued []string
 	var counted Result
 	for user, record := range records {
-		entries, ok := parse(record)
-		buyers = append(buyers, buyer{user, entries, !ok})
+		entries, ok := Read(user, record)
+		buyers = append(buyers, buyer{user, entries, !ok || record == ""})
 		for _, e := range entries {
 			ids = append(ids, e.OrderID)
 			if e.Mark == lua.MarkQueued {
@@ -179,9 +179,9 @@ func (s Sides) again(ctx context.Context, a store.Activity, differences []Differ
 	}
 	var still []Difference
 	for i, d := range differences {
-		entries, ok := parse(records[i])
+		entries, ok := Read(d.UserID, records[i])
 		if d.Kind == DamagedRecord {
-			if records[i] != "" && !ok {
+			if !ok || records[i] == "" { // an empty one is none that a script writes
 				still = append(still, d)
 			}
 			continue

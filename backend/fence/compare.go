@@ -74,17 +74,8 @@ func (r *rebuild) write(ctx context.Context, found []compare.Difference, c *chan
 	for i, user := range users {
 		rewritings[i] = lua.Rewriting{UserID: user, Was: records[i], To: compare.Merge(r.activity, user, records[i], rows[user])}
 	}
-	done, err := lua.Rewrite(ctx, r.Redis, r.activity.ProductID, r.activity.ID, r.epoch, rewritings)
-	if err != nil {
-		return err
-	}
-	c.records += len(done) // one that was not done is looked at again, too
-	for _, ok := range done {
-		if ok {
-			r.proof.Rewritten++
-		}
-	}
-	return nil
+	c.records += len(rewritings) // one that was not done is looked at again, too
+	return r.rewrite(ctx, rewritings)
 }
 
 // publishLost publishes orders that only Redis knows, and says whether anything
@@ -106,51 +97,4 @@ func (r *rebuild) publishLost(ctx context.Context, lost []order.Order) bool {
 	r.proof.Published += len(lost)
 	r.quietSince = time.Time{}
 	return true
-}
-
-// restoreFromOutbox gives an order its record back that only the outbox still
-// names. That is possible where an order is always of one unit: then nothing is
-// missing but its time, which is in its id.
-func (r *rebuild) restoreFromOutbox(ctx context.Context) error {
-	if r.activity.Limit != 1 {
-		return nil
-	}
-	for cursor := uint64(0); ; {
-		asking, cancel := context.WithTimeout(ctx, callTimeout)
-		next, err := r.restorePart(asking, cursor)
-		cancel()
-		if err != nil {
-			return err
-		}
-		if cursor = next; cursor == 0 {
-			return nil
-		}
-	}
-}
-
-func (r *rebuild) restorePart(ctx context.Context, cursor uint64) (uint64, error) {
-	entries, next, err := lua.OutboxScan(ctx, r.Redis, r.activity.ProductID, cursor, lua.MaxPerCall)
-	if err != nil {
-		return 0, err
-	}
-	var ids, users []string
-	for id, user := range entries {
-		ids, users = append(ids, id), append(users, user)
-	}
-	records, err := lua.RawRecords(ctx, r.Redis, r.activity.ProductID, users)
-	if err != nil {
-		return 0, err
-	}
-	var restored []lua.Rewriting
-	for i, id := range ids {
-		at, ok := order.IDTime(id)
-		if records[i] != "" || !ok || !order.ValidUser(users[i]) {
-			continue
-		}
-		entry := lua.Entry{Mark: lua.MarkQueued, OrderID: id, Quantity: 1, Claim: 1, At: at}
-		restored = append(restored, lua.Rewriting{UserID: users[i], To: lua.FormatRecord([]lua.Entry{entry})})
-	}
-	_, err = lua.Rewrite(ctx, r.Redis, r.activity.ProductID, r.activity.ID, r.epoch, restored)
-	r.proof.Rewritten += len(restored)
-	return next, err
 }

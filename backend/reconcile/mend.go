@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/seckill-edge/seckill/backend/compare"
 	"github.com/seckill-edge/seckill/backend/fence"
@@ -13,9 +14,9 @@ import (
 	"github.com/seckill-edge/seckill/lua"
 )
 
-// mend does what has one right answer, and notes it in the report. It mends what
-// Findings remembers; what is beyond comes with the next inspection. A rebuild
-// comes last: it includes whatever the rest has left.
+// mend does what has one right answer, and notes it in the report. What is beyond
+// maxDifferences comes with the next inspection. A rebuild comes last: it includes
+// whatever the rest has left.
 func (r *Reconciler) mend(ctx context.Context, a store.Activity, report *Report) error {
 	var errs []error
 	for _, way := range []struct {
@@ -24,13 +25,7 @@ func (r *Reconciler) mend(ctx context.Context, a store.Activity, report *Report)
 	}{
 		{Publish, r.publish}, {Settle, r.settle}, {Remove, r.remove}, {Rebuild, r.rebuild},
 	} {
-		var findings []*Finding
-		for i := range report.Findings {
-			if report.Findings[i].Mend == way.mend {
-				findings = append(findings, &report.Findings[i])
-			}
-		}
-		if len(findings) > 0 {
+		if findings := report.toMend(way.mend); len(findings) > 0 {
 			errs = append(errs, way.do(ctx, a, report, findings))
 		}
 	}
@@ -73,21 +68,26 @@ func (r *Reconciler) settle(ctx context.Context, a store.Activity, report *Repor
 	return nil
 }
 
-// remove takes entries out of the outbox that no unit stands behind: record and
-// outbox are written by one script. While the stock is not proven they may be all
-// that is left of an order, and stay.
+// remove takes entries out of the outbox that no unit stands behind, unless the
+// stock is not proven at that moment.
 func (r *Reconciler) remove(ctx context.Context, a store.Activity, report *Report, findings []*Finding) error {
-	s, there, err := r.snapshot(ctx, a.ProductID)
-	if err != nil || !there || !s.Proven() {
-		return err
-	}
-	ids := make([]string, len(findings))
-	for i, f := range findings {
-		ids[i] = f.OrderID
-	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := lua.Confirm(ctx, r.Redis, a.ProductID, ids); err != nil {
+	users := make([]string, len(findings))
+	for i, f := range findings {
+		users[i] = f.UserID
+	}
+	records, err := lua.RawRecords(ctx, r.Redis, a.ProductID, users)
+	if err != nil {
+		return err
+	}
+	strangers := make([]lua.Stranger, 0, len(findings))
+	for i, f := range findings {
+		if record, ok := compare.Read(users[i], records[i]); ok && !slices.ContainsFunc(record, func(e lua.Entry) bool { return e.OrderID == f.OrderID }) {
+			strangers = append(strangers, lua.Stranger{UserID: f.UserID, OrderID: f.OrderID, Record: records[i]})
+		}
+	}
+	if _, proven, err := lua.Forget(ctx, r.Redis, a.ProductID, strangers); err != nil || !proven {
 		return err
 	}
 	for _, f := range findings {

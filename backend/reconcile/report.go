@@ -66,7 +66,7 @@ var mends = map[compare.Kind]Mend{
 	compare.StaleDead:          Tell,
 }
 
-// maxFindings bounds a report; Counts goes on counting.
+// maxFindings bounds what a report shows; Counts goes on counting.
 const maxFindings = 1000
 
 // Report is what one inspection has found.
@@ -90,6 +90,9 @@ type Report struct {
 	Proof *fence.Proof `json:"-"`
 	// Note says why something was not mended.
 	Note string `json:"note,omitempty"`
+
+	// untold are findings that are mended like the others and not shown.
+	untold []Finding
 }
 
 func (r *Report) add(f Finding) {
@@ -97,7 +100,22 @@ func (r *Report) add(f Finding) {
 	r.Counts[f.Kind]++
 	if len(r.Findings) < maxFindings {
 		r.Findings = append(r.Findings, f)
+	} else if len(r.untold) < maxDifferences {
+		r.untold = append(r.untold, f)
 	}
+}
+
+// toMend are all findings of which something is done in this way.
+func (r *Report) toMend(way Mend) []*Finding {
+	var found []*Finding
+	for _, list := range [][]Finding{r.Findings, r.untold} {
+		for i := range list {
+			if list[i].Mend == way {
+				found = append(found, &list[i])
+			}
+		}
+	}
+	return found
 }
 
 // Clean says that nothing is left to be done or to be told.

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seckill-edge/seckill/backend/compare"
 	"github.com/seckill-edge/seckill/internal/killpoint"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
@@ -28,7 +29,8 @@ type found struct {
 	orders []order.Order
 	// done are orders that need no publishing, because they are settled or
 	// released; unknown are those that their buyers do not have.
-	done, unknown []string
+	done    []string
+	unknown []lua.Stranger
 }
 
 // PublishOutbox goes once through the outbox of an activity and publishes what
@@ -87,34 +89,18 @@ func (r *Relay) scan(ctx context.Context, s lua.Snapshot, patience time.Duration
 		return found{}, 0, err
 	}
 	for i, id := range ids {
-		if records[i] == "" {
-			out.add(s, id, users[i], nil, patience)
-			continue
+		record, ok := compare.Read(users[i], records[i])
+		switch at := slices.IndexFunc(record, func(e lua.Entry) bool { return e.OrderID == id }); {
+		case !ok: // the reconciler mends it
+		case at < 0:
+			out.unknown = append(out.unknown, lua.Stranger{UserID: users[i], OrderID: id, Record: records[i]})
+		case record[at].Mark != lua.MarkQueued:
+			out.done = append(out.done, id)
+		case record[at].Aged(s.Now, patience):
+			out.orders = append(out.orders, OrderOf(s.Activity, users[i], record[at]))
 		}
-		record, err := lua.ParseRecord(records[i])
-		if err != nil {
-			continue // the reconciler mends it
-		}
-		out.add(s, id, users[i], record, patience)
 	}
 	return out, next, nil
-}
-
-// add decides on one entry of the outbox.
-func (f *found) add(s lua.Snapshot, id, user string, record []lua.Entry, patience time.Duration) {
-	for _, e := range record {
-		if e.OrderID != id {
-			continue
-		}
-		switch {
-		case e.Mark != lua.MarkQueued:
-			f.done = append(f.done, id)
-		case s.Now.Sub(e.At) >= patience:
-			f.orders = append(f.orders, OrderOf(s.Activity, user, e))
-		}
-		return
-	}
-	f.unknown = append(f.unknown, id)
 }
 
 // OrderOf is the order that an entry of a buyer's record stands for.
@@ -125,19 +111,18 @@ func OrderOf(a lua.Activity, user string, e lua.Entry) order.Order {
 	}
 }
 
-// drop removes what needs no publishing. An order without a record has no unit
-// that could be lost: record and outbox are written by one script. But while the
-// stock is not proven, the outbox may be all that is left of it.
+// drop removes what needs no publishing. Redis decides at that moment whether an
+// order is nobody's: while the stock is not proven, the outbox may be all that is
+// left of it.
 func (r *Relay) drop(ctx context.Context, s lua.Snapshot, part found) {
-	finished := part.done
-	if s.Proven() && len(part.unknown) > 0 {
-		finished = append(finished, part.unknown...)
-		r.Log.Warn("relay: outbox entries without an order in the buyer's record; removed",
-			"product", s.ProductID, "activity", s.ID, "entries", len(part.unknown))
-	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := lua.Confirm(ctx, r.Redis, s.ProductID, finished); err != nil {
+	gone, _, err := lua.Forget(ctx, r.Redis, s.ProductID, part.unknown)
+	if gone > 0 {
+		r.Log.Warn("relay: outbox entries without an order in the buyer's record; removed",
+			"product", s.ProductID, "activity", s.ID, "entries", gone)
+	}
+	if err = errors.Join(err, lua.Confirm(ctx, r.Redis, s.ProductID, part.done)); err != nil {
 		r.Log.Warn("relay: finished entries stay in the outbox until the next pass", "product", s.ProductID, "error", err)
 	}
 }
