@@ -25,6 +25,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/lease"
 	"github.com/seckill-edge/seckill/backend/metrics"
 	"github.com/seckill-edge/seckill/backend/pay"
+	"github.com/seckill-edge/seckill/backend/promise"
 	"github.com/seckill-edge/seckill/backend/reconcile"
 	"github.com/seckill-edge/seckill/backend/relay"
 	"github.com/seckill-edge/seckill/backend/settle"
@@ -52,6 +53,8 @@ type Config struct {
 	PreheatAhead, KeepKeys time.Duration
 	// Consume bounds batches and prefetch.
 	Consume consume.Config
+	// Promise is what the edges promise, and how it is kept.
+	Promise promise.Config
 }
 
 // Deps are what a backend works with. All are required, and stay the caller's to
@@ -75,6 +78,7 @@ type Backend struct {
 	settler    *settle.Settler
 	consumer   *consume.Consumer
 	relay      *relay.Relay
+	promise    *promise.Keeper
 	reconciler *reconcile.Reconciler
 	// id names this backend among all; inHand is what it works on.
 	id         string
@@ -116,7 +120,9 @@ func New(c Config, d Deps) (*Backend, error) {
 	}
 	b := &Backend{config: c, deps: d, metrics: metrics.New()}
 	b.publisher = d.Broker.Publisher(queue.Options{Name: "seckill backend", Log: d.Log})
+	c.Promise = c.Promise.WithDefaults()
 	b.settler = settle.New(d.Redis, b.metrics, d.Log)
+	b.settler.Within = c.Promise.Within
 	b.consumer = consume.New(c.Consume, consume.Deps{
 		Store:     d.Store,
 		Redis:     d.Redis,
@@ -126,7 +132,10 @@ func New(c Config, d Deps) (*Backend, error) {
 		Metrics:   b.metrics,
 		Log:       d.Log,
 	})
-	b.inHand = func() int { return b.consumer.InHand() + b.settler.Pending() }
+	b.promise = promise.New(c.Promise, promise.Deps{
+		Redis: d.Redis, Store: d.Store, Queue: d.Broker, Settler: b.settler, Stalled: b.consumer.Paused, Metrics: b.metrics, Log: d.Log,
+	})
+	b.inHand = func() int { return b.consumer.InHand() + b.settler.Pending() + b.promise.InHand() }
 	var err error
 	if b.id, err = order.NewID(d.Now(), d.Random); err != nil {
 		return nil, fmt.Errorf("naming a backend: %w", err)

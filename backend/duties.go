@@ -33,6 +33,10 @@ func (b *Backend) work(ctx context.Context, _ int64) {
 		failing := ""
 		b.pay.RunExpiry(ctx, func(err error) { failing = b.tell(ctx, "expiry", failing, err) })
 	})
+	watching.Go(func() {
+		failing := ""
+		b.promise.Run(ctx, func(err error) { failing = b.tell(ctx, "promise", failing, err) })
+	})
 	tick := time.NewTicker(relayEvery)
 	defer tick.Stop()
 	failing := ""

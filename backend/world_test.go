@@ -105,7 +105,10 @@ func embedded(t testing.TB) *world {
 	return w
 }
 
-func real(t testing.TB) *world {
+func real(t testing.TB) *world { return realOn(t, servicetest.SharedRabbitMQ(t).VHost(t)) }
+
+// realOn is the real servers with this broker.
+func realOn(t testing.TB, broker string) *world {
 	dsn := servicetest.SharedMariaDB(t).Database(t)
 	c, err := mysqldriver.ParseDSN(dsn)
 	require.NoError(t, err)
@@ -113,7 +116,7 @@ func real(t testing.TB) *world {
 	raw, err := sql.Open("mysql", dsn)
 	require.NoError(t, err)
 	address := fmt.Sprintf("mysql://%s:%s@%s/%s", c.User, c.Passwd, database.addr(), c.DBName)
-	w := newWorld(t, servicetest.RedisForTest(t).Addr(), servicetest.SharedRabbitMQ(t).VHost(t), address, raw)
+	w := newWorld(t, servicetest.RedisForTest(t).Addr(), broker, address, raw)
 	w.curse = `ALTER TABLE orders ADD CONSTRAINT curse CHECK (user_id <> 'cursed')`
 	w.crash = func() func() {
 		database.cut()
@@ -153,9 +156,13 @@ func (w *world) openStore() *store.Store {
 // backend starts a backend on the world's servers, with clients of its own. stop
 // ends it; it is called in any case at the end of the test.
 func (w *world) backend() (b *backend.Backend, stop func(context.Context)) {
+	return w.backendWith(backend.Config{})
+}
+
+func (w *world) backendWith(c backend.Config) (b *backend.Backend, stop func(context.Context)) {
 	client, err := lua.NewClient("redis://"+w.line.addr()+"/0"+patience, "backend-under-test")
 	require.NoError(w, err)
-	b, err = backend.New(backend.Config{}, backend.Deps{
+	b, err = backend.New(c, backend.Deps{
 		Redis: client, Broker: w.broker, Store: w.openStore(), Now: time.Now, Random: rand.Reader,
 		Log: slog.New(slog.NewTextHandler(w.Output(), nil)),
 	})

@@ -4,7 +4,6 @@ import (
 	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
-	"github.com/seckill-edge/seckill/lua"
 )
 
 // message is one delivery and what was found in it.
@@ -91,8 +90,4 @@ func (m *message) carries(id string) bool {
 		}
 	}
 	return false
-}
-
-func settleOrder(o *order.Order, to lua.Mark) settle.Order {
-	return settle.Order{ProductID: o.ProductID, Move: lua.Move{UserID: o.UserID, OrderID: o.ID}, To: to}
 }

@@ -26,7 +26,6 @@ import (
 	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/killpoint"
-	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
 )
 
@@ -40,9 +39,6 @@ type Config struct {
 	Linger time.Duration
 	// Prefetch bounds the messages taken and not acknowledged. Default 64.
 	Prefetch int
-	// ResolveWithin is what the edges promise: an order that is stored later than
-	// this after its reservation counts as a promise broken. Default 30 s, theirs.
-	ResolveWithin time.Duration
 }
 
 // Deps are what a consumer works with. All are required. The consumer closes
@@ -79,7 +75,6 @@ func New(c Config, d Deps) *Consumer {
 	c.Orders = cmp.Or(c.Orders, 1000)
 	c.Linger = cmp.Or(c.Linger, 20*time.Millisecond)
 	c.Prefetch = cmp.Or(c.Prefetch, 64)
-	c.ResolveWithin = cmp.Or(c.ResolveWithin, 30*time.Second)
 	return &Consumer{
 		Config:     c,
 		Deps:       d,
@@ -91,6 +86,9 @@ func New(c Config, d Deps) *Consumer {
 
 // InHand is the number of messages taken from the broker and not acknowledged.
 func (c *Consumer) InHand() int { return len(c.deliveries) + int(c.inHand.Load()) }
+
+// Paused says that storing waits for the database.
+func (c *Consumer) Paused() bool { return c.paused.Load() }
 
 // Ready is nil while messages come in and can be stored, else it says what is
 // missing.
@@ -221,33 +219,9 @@ func (c *Consumer) giveBack(m *message) {
 
 // settlements says what Redis is to be told of the stored orders.
 func (c *Consumer) settlements(b *batch, saved []store.Saved) []settle.Order {
-	byID, now := b.byID(), time.Now()
-	out := make([]settle.Order, 0, len(saved))
+	var out []settle.Order
 	for _, m := range b.messages {
 		out = append(out, m.refused...)
 	}
-	for _, s := range saved {
-		if s.Foreign {
-			c.Log.Error("consume: an order comes under the id of another; it is not stored, and its units stay frozen", "order", s.OrderID)
-			continue
-		}
-		if s.State == order.Rejected && !s.Repeat {
-			c.Metrics.Rejected(s.Reason)
-		} else {
-			c.Metrics.Stored(s.Repeat)
-		}
-		mark, ok := settle.MarkOf(s.State, s.PayWindow)
-		o := byID[s.OrderID]
-		if !ok || o == nil {
-			c.Log.Error("consume: the store answers with an order nobody sent", "order", s.OrderID, "state", s.State)
-			continue
-		}
-		if !s.Repeat {
-			c.Metrics.Promised(now.Sub(o.ReservedAt) <= c.ResolveWithin)
-		}
-		moved := settleOrder(o, mark)
-		moved.Reason = s.Reason
-		out = append(out, moved)
-	}
-	return out
+	return append(out, c.Settler.Saved(b.byID(), saved)...)
 }

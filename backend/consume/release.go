@@ -45,9 +45,7 @@ func (c *Consumer) refuse(ctx context.Context, m *message, o order.Order) error 
 	if saved.State == order.Rejected && !saved.Repeat {
 		c.Metrics.Rejected(saved.Reason)
 	}
-	if mark, ok := settle.MarkOf(saved.State, saved.PayWindow); ok {
-		moved := settleOrder(&o, mark)
-		moved.Reason = saved.Reason
+	if moved, ok := settle.Of(&o, saved); ok {
 		m.refused = append(m.refused, moved)
 	}
 	return nil

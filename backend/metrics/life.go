@@ -11,6 +11,8 @@ type life struct {
 	payments *prometheus.CounterVec
 	ended    *prometheus.CounterVec
 	promises *prometheus.CounterVec
+	overdue  prometheus.Gauge
+	direct   prometheus.Counter
 }
 
 func newLife(r prometheus.Registerer) life {
@@ -22,10 +24,21 @@ func newLife(r prometheus.Registerer) life {
 		r.MustRegister(c)
 		return c
 	}
+	overdue := prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: namespace, Subsystem: subsystem, Name: "promises_overdue",
+		Help: "Orders that still read queued though the time the edge promises is over, as the backend that keeps promises counted last.",
+	})
+	direct := prometheus.NewCounter(prometheus.CounterOpts{
+		Namespace: namespace, Subsystem: subsystem, Name: "orders_direct_total",
+		Help: "Orders stored straight from Redis because the broker had not delivered them in time.",
+	})
+	r.MustRegister(overdue, direct)
 	return life{
 		payments: counters("payments_total", "Payments by what became of them; refund_due came too late.", "outcome", "applied", "refund_due"),
 		ended:    counters("orders_ended_total", "Orders that gave their units back after they were stored.", "state", string(order.Cancelled), string(order.Expired)),
-		promises: counters("promises_total", "Orders stored within the time the edge promises, or later.", "kept", "yes", "no"),
+		promises: counters("promises_total", "Orders whose buyers could read their fate within the time the edge promises, or later.", "kept", "yes", "late"),
+		overdue:  overdue,
+		direct:   direct,
 	}
 }
 
@@ -37,12 +50,18 @@ func (l *life) Ended(state order.State, orders int) {
 	l.ended.WithLabelValues(string(state)).Add(float64(orders))
 }
 
-// Promised counts one order that was stored for the first time, within the time
-// its buyer was promised or not.
-func (l *life) Promised(kept bool) {
-	if kept {
+// Promised counts one order whose buyer can read its fate from now on: in the time
+// he was promised, or later.
+func (l *life) Promised(inTime bool) {
+	if inTime {
 		l.promises.WithLabelValues("yes").Inc()
 		return
 	}
-	l.promises.WithLabelValues("no").Inc()
+	l.promises.WithLabelValues("late").Inc()
 }
+
+// Overdue says how many promises are broken and not kept late yet.
+func (l *life) Overdue(orders int) { l.overdue.Set(float64(orders)) }
+
+// Direct counts orders that were stored without the broker.
+func (l *life) Direct(orders int) { l.direct.Add(float64(orders)) }

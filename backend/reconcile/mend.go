@@ -55,7 +55,10 @@ func (r *Reconciler) settle(ctx context.Context, a store.Activity, report *Repor
 	orders := make([]settle.Order, 0, len(findings))
 	for _, f := range findings {
 		if mark, ok := settle.MarkOf(f.difference.Row.State, a.PayWindow); ok {
-			orders = append(orders, settle.Order{ProductID: a.ProductID, Move: lua.Move{UserID: f.UserID, OrderID: f.OrderID, Reason: f.difference.Row.Reason}, To: mark})
+			orders = append(orders, settle.Order{
+				ProductID: a.ProductID, Move: lua.Move{UserID: f.UserID, OrderID: f.OrderID, Reason: f.difference.Row.Reason}, To: mark,
+				First: f.difference.Entry.Mark == lua.MarkQueued,
+			})
 		}
 	}
 	if _, err := r.Settler.Now(ctx, orders); err != nil {

@@ -35,6 +35,9 @@ type Order struct {
 	lua.Move
 	// To is the mark of the row's state, see MarkOf.
 	To lua.Mark
+	// First says that a move which is done now brings the order out of "queued": the
+	// edge's promise to its buyer is kept by it, in time or late.
+	First bool
 }
 
 type batch struct {
@@ -45,6 +48,10 @@ type batch struct {
 // Settler moves orders in Redis, in the order they were stored in. It is safe
 // for concurrent use.
 type Settler struct {
+	// Within is what the edges promise (their resolve_within); it is set before the
+	// first move.
+	Within time.Duration
+
 	redis   redis.UniversalClient
 	metrics *metrics.Metrics
 	log     *slog.Logger
@@ -58,9 +65,10 @@ type Settler struct {
 // ErrClosed answers a Put after Close.
 var ErrClosed = errors.New("the settler is closed")
 
-// New makes a settler; nothing moves before Run.
+// New makes a settler for edges with their default promise; nothing moves before
+// Run or Now.
 func New(client redis.UniversalClient, m *metrics.Metrics, log *slog.Logger) *Settler {
-	return &Settler{redis: client, metrics: m, log: log, queue: make(chan batch, waiting)}
+	return &Settler{Within: 30 * time.Second, redis: client, metrics: m, log: log, queue: make(chan batch, waiting)}
 }
 
 // Pending is the number of orders that wait for Redis.
@@ -120,7 +128,7 @@ func (s *Settler) Run(ctx context.Context) {
 // how many moved. The first failure ends it.
 func (s *Settler) Now(ctx context.Context, orders []Order) (moved int, err error) {
 	for _, g := range group(orders) {
-		n, err := s.call(ctx, g)
+		n, err := s.call(ctx, g, false)
 		moved += n
 		if err != nil {
 			return moved, err
@@ -134,6 +142,7 @@ type part struct {
 	product string
 	to      lua.Mark
 	moves   []lua.Move
+	first   []bool // see Order.First
 }
 
 // group sorts orders into script calls; the calls come in the order of their
@@ -154,6 +163,7 @@ func group(orders []Order) []part {
 			parts = append(parts, part{product: o.ProductID, to: o.To})
 		}
 		parts[i].moves = append(parts[i].moves, o.Move)
+		parts[i].first = append(parts[i].first, o.First)
 	}
 	return parts
 }
@@ -161,8 +171,8 @@ func group(orders []Order) []part {
 // move repeats one call until Redis has answered it or ctx ends.
 func (s *Settler) move(ctx context.Context, p part) {
 	pause := firstPause
-	for ctx.Err() == nil {
-		_, err := s.call(ctx, p)
+	for again := false; ctx.Err() == nil; again = true {
+		_, err := s.call(ctx, p, again)
 		if err == nil {
 			return
 		}
@@ -184,7 +194,9 @@ func (s *Settler) move(ctx context.Context, p part) {
 	}
 }
 
-func (s *Settler) call(ctx context.Context, p part) (done int, err error) {
+// call runs the script for one part. again says that an earlier call may have made
+// the moves without our hearing of it.
+func (s *Settler) call(ctx context.Context, p part, again bool) (done int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	run := lua.Release
@@ -207,6 +219,7 @@ func (s *Settler) call(ctx context.Context, p part) (done int, err error) {
 		}
 	}
 	s.count(moved)
+	s.promised(p, moved, again)
 	return done, nil
 }
 

@@ -32,6 +32,9 @@ const (
 	AfterMove = "after-move"
 	// AfterRelay: the relay's message is confirmed, its orders are in the outbox.
 	AfterRelay = "after-relay"
+	// AfterDirect: orders that the broker did not deliver are stored from Redis's
+	// records; Redis knows nothing of it.
+	AfterDirect = "after-direct"
 	// AfterHold: an activity is held, its stock is to be proven.
 	AfterHold = "after-hold"
 	// AfterRewrite: buyers' records are what SQL says, the counters are not.

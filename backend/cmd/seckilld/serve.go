@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seckill-edge/seckill/backend"
-	"github.com/seckill-edge/seckill/backend/consume"
+	"github.com/seckill-edge/seckill/backend/activities"
+	"github.com/seckill-edge/seckill/backend/promise"
 )
 
 // stopWithin bounds a clean stop; what it leaves undone the next backend does.
@@ -20,13 +21,17 @@ const stopWithin = 20 * time.Second
 
 func newServe(a *app) *cobra.Command {
 	var listen string
-	var migrate bool
-	var resolve time.Duration
+	var migrate, acceptRisk bool
+	var ahead, keepKeys time.Duration
+	var keep promise.Config
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Store orders, relay what was left behind, and serve API and console",
 		Long: `serve takes reserved orders from RabbitMQ, stores them in SQL and tells Redis. It
 starts with any server away, tries for ever, and says on /readyz what is missing.
+
+It preheats and opens activities ahead of their start, closes them after their end,
+and archives them when every order is settled.
 
 It serves the console on /, the JSON API under /api/ (described in
 /api/openapi.json), /metrics, /healthz and /readyz. The API asks for the token in
@@ -36,15 +41,26 @@ machine only. SIGINT or SIGTERM ends it cleanly, a second one at once.`,
   SECKILL_DATABASE_URL=mysql://seckill:secret@db:3306/seckill SECKILL_API_TOKEN_FILE=/run/secrets/token seckilld serve --listen 0.0.0.0:9680`,
 		Args: usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if resolve <= 0 {
-				return fmt.Errorf("%w: --resolve-within %s: must be a positive duration, as 30s", errUsage, resolve)
+			if err := keep.Validate(); err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
 			}
-			return a.serve(c.Context(), backend.Config{Listen: listen, Migrate: migrate, Consume: consume.Config{ResolveWithin: resolve}})
+			for name, d := range map[string]time.Duration{"preheat-ahead": ahead, "keep-keys": keepKeys} {
+				if d < time.Second {
+					return fmt.Errorf("%w: --%s %s: must be 1s or more", errUsage, name, d)
+				}
+			}
+			return a.serve(c.Context(), backend.Config{
+				Listen: listen, Migrate: migrate, Promise: keep, PreheatAhead: ahead, KeepKeys: keepKeys, AcceptRedisRisk: acceptRisk,
+			})
 		},
 	}
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:9680", "`host:port` of API and console; port 0 lets the system choose")
 	c.Flags().BoolVar(&migrate, "migrate", false, "bring the database schema up to date first")
-	c.Flags().DurationVar(&resolve, "resolve-within", 30*time.Second, "what the edges promise (their resolve_within); orders stored later are counted")
+	c.Flags().DurationVar(&keep.Within, "resolve-within", 30*time.Second, "what the edges promise (their resolve_within)")
+	c.Flags().DurationVar(&keep.After, "store-directly-after", 0, "age at which an order the broker has not delivered is stored straight from Redis (0: half of --resolve-within)")
+	c.Flags().DurationVar(&ahead, "preheat-ahead", activities.DefaultAhead, "how long before its start an activity is preheated and opened; it sells nothing before its start")
+	c.Flags().DurationVar(&keepKeys, "keep-keys", activities.DefaultKeepKeys, "how long Redis keeps what it knows of an activity that is archived; edges without a backend tell orders' states from it")
+	c.Flags().BoolVar(&acceptRisk, "accept-redis-risk", false, "open activities though Redis evicts keys, does not persist or is too small; for development")
 	return c
 }
 
