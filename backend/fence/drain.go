@@ -72,12 +72,16 @@ func (r *rebuild) edges(ctx context.Context, s lua.Snapshot) (string, error) {
 	}
 	carrying, dead := 0, 0
 	for _, e := range all {
-		switch silent := s.Now.Sub(e.At); {
-		case r.heldAt.Sub(e.At) > gone:
+		silent := s.Now.Sub(e.At).Abs()
+		// How long before the hold it spoke last; a word from after now is from before
+		// the server's clock went back.
+		before := max(r.heldAt.Sub(e.At), e.At.Sub(s.Now))
+		switch {
+		case before > gone:
 			if err := lua.Absent(ctx, r.Redis, r.activity.ProductID, e.ID); err != nil {
 				return "", err
 			}
-		case e.Epoch >= r.epoch && e.Carried == 0, r.heldAt.Sub(e.At) > remembered:
+		case e.Epoch >= r.epoch && e.Carried == 0, before > remembered:
 		case silent <= silence:
 			carrying++
 		case s.Now.Sub(r.heldAt) < lastWords:
@@ -143,12 +147,12 @@ func (r *rebuild) queue(ctx context.Context, s lua.Snapshot) (string, error) {
 	}
 	busy := 0
 	for _, b := range backends {
-		switch {
-		case s.Now.Sub(b.At) > gone:
+		switch silent := s.Now.Sub(b.At).Abs(); {
+		case silent > gone:
 			if err := lua.AbsentBackends(asking, r.Redis, b.ID); err != nil {
 				return "", err
 			}
-		case s.Now.Sub(b.At) > silence: // the broker gives its messages to others
+		case silent > silence: // the broker gives its messages to others
 		case b.InHand > 0 || b.At.Sub(r.quietSince) < onTheWire:
 			busy++
 		}

@@ -98,7 +98,7 @@ func (r *Reconciler) idle(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("asking Redis for the time: %w", err)
 	}
 	for _, b := range backends {
-		if b.InHand > 0 && now.Sub(b.At) < secondLook {
+		if b.InHand > 0 && now.Sub(b.At).Abs() < secondLook {
 			return false, nil
 		}
 	}

@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"crypto/rand"
+	"fmt"
 	"testing"
 	"time"
 
@@ -164,6 +165,30 @@ func TestManyDifferences(t *testing.T) {
 		require.True(t, report.Clean())
 		w.backend()
 		require.Eventually(t, func() bool { return w.snapshot().Sold == 3000 }, soon, tick)
+		w.agree()
+	})
+}
+
+// Words of edges and backends that are dead since before the server's clock went
+// back keep no stock from being proven.
+func TestWordsFromTheFuture(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		w.sale(100, 1, 0)
+		w.sold(10, 1)
+		later := w.snapshot().Now.Add(time.Hour)
+		for _, id := range []string{"one", "other"} {
+			require.NoError(t, lua.Present(t.Context(), w.redis, w.product, lua.Edge{ID: id, Epoch: 1, Carried: 5, At: later}))
+			require.NoError(t, w.redis.HSet(t.Context(), "seckill:backends", id, fmt.Sprint("7:", later.UnixMilli())).Err())
+		}
+		require.NoError(t, w.redis.Del(t.Context(), w.keys().Stock).Err())
+		_, f := w.parts(w.redis)
+		proof, err := f.Rebuild(t.Context(), w.activity, "test")
+		require.NoError(t, err)
+		require.Less(t, proof.Took, 10*time.Second)
+		require.Equal(t, lua.Units{Available: 90, Sold: 10}, proof.Units)
+		words, err := lua.Presence(t.Context(), w.redis, w.product)
+		require.NoError(t, err)
+		require.Empty(t, words)
 		w.agree()
 	})
 }
