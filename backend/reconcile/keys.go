@@ -144,7 +144,7 @@ func (r *Reconciler) dead(ctx context.Context, a store.Activity, report *Report)
 	var orders []order.Order
 	_, err := r.Queue.Judge(asking, maxDead, func(m queue.Message) queue.Verdict {
 		good, _, err := order.ParseMessage(m.Body)
-		if err == nil && good != nil && good[0].ActivityID == a.ID {
+		if err == nil && len(good) > 0 && good[0].ActivityID == a.ID {
 			orders = append(orders, good...)
 		}
 		return queue.Keep

@@ -153,8 +153,16 @@ func differences() []difference {
 		{name: "stale dead letter", make: func(w *world, sold []order.Order) {
 			p := w.broker.Publisher(queue.Options{})
 			defer func() { require.NoError(w, p.Close(context.Background())) }()
-			m := queue.Message{ID: "dead", Body: order.AppendMessage(nil, sold[:2]), Headers: map[string]string{queue.HeaderReason: "test"}}
-			require.Eventually(w, func() bool { return p.Publish(w.Context(), queue.Dead, m) == nil }, soon, tick)
+			for name, body := range map[string]string{
+				"dead": string(order.AppendMessage(nil, sold[:2])),
+				// What is usually there: nothing of it can be read.
+				"no order": "seckill/1\t" + w.product + "\t" + w.activity.ID + "\none\tx\t1",
+				"nothing":  "",
+				"noise":    "\xff\x00{\"v\":1}",
+			} {
+				m := queue.Message{ID: name, Body: []byte(body), Headers: map[string]string{queue.HeaderReason: "test"}}
+				require.Eventually(w, func() bool { return p.Publish(w.Context(), queue.Dead, m) == nil }, soon, tick)
+			}
 		}, found: map[compare.Kind]int{compare.StaleDead: 2}, left: []compare.Kind{compare.StaleDead}, right: settled},
 
 		{name: "nothing", make: func(w *world, _ []order.Order) {
