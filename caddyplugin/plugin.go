@@ -3,7 +3,8 @@
 // and the Caddyfile's syntax. What is decided about a click is decided in gate.
 //
 // Modules: seckill, http.handlers.seckill, http.handlers.seckill_limit,
-// admin.api.seckill.
+// admin.api.seckill, http.handlers.seckill_jwt,
+// http.authentication.providers.seckill_jwt.
 package caddyplugin
 
 import (
@@ -24,6 +25,8 @@ func init() {
 	caddy.RegisterModule(&Handler{})
 	caddy.RegisterModule(&LimitHandler{})
 	caddy.RegisterModule(&adminStatus{})
+	caddy.RegisterModule(&TokenHandler{})
+	caddy.RegisterModule(&TokenProvider{})
 	httpcaddyfile.RegisterGlobalOption(appName, parseApp)
 	httpcaddyfile.RegisterHandlerDirective(appName, parseHandler)
 	// Behind authenticators, rewrites and an operator's "error 503", in front of
@@ -32,5 +35,7 @@ func init() {
 	// Before every authenticator, a plugin's too.
 	httpcaddyfile.RegisterHandlerDirective(limitName, parseLimitHandler)
 	httpcaddyfile.RegisterDirectiveOrder(limitName, httpcaddyfile.After, "try_files")
+	httpcaddyfile.RegisterHandlerDirective(jwtName, parseTokens)
+	httpcaddyfile.RegisterDirectiveOrder(jwtName, httpcaddyfile.After, "basic_auth")
 	redis.SetLogger(redisLog{})
 }
