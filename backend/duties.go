@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -42,8 +43,8 @@ func (b *Backend) work(ctx context.Context, _ int64) {
 	failing := ""
 	for n := 0; ; n++ {
 		err := b.relay.Pass(ctx)
-		if err == nil && n%followEvery == 0 {
-			err = b.follower.Pass(ctx)
+		if n%followEvery == 0 { // also while the broker is away
+			err = errors.Join(err, b.follower.Pass(ctx))
 		}
 		failing = b.tell(ctx, "relay", failing, err)
 		select {

@@ -101,8 +101,12 @@ func (w *Watch) pass(ctx context.Context, now time.Time) (err error) {
 		if a.State == store.Scheduled {
 			continue
 		}
-		if failed := w.glance(ctx, a, now); failed != nil {
-			return errors.Join(err, fmt.Errorf("product %s: %w", a.ProductID, failed))
+		// The next product may be another server's.
+		if failed := w.glance(ctx, a, now); failed != nil && err == nil {
+			err = fmt.Errorf("product %s: %w", a.ProductID, failed)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 	}
 	return err
