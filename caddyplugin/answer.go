@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
 	"github.com/seckill-edge/seckill/internal/order"
@@ -31,7 +32,7 @@ func writeQueued(w http.ResponseWriter, prefix string, c gate.Click, d gate.Deci
 	b = append(b, `","product_id":"`...)
 	b = append(b, c.ProductID...)
 	b = append(b, `","quantity":`...)
-	b = strconv.AppendInt(b, int64(c.Quantity), 10)
+	b = strconv.AppendInt(b, int64(d.Quantity), 10)
 	b = append(b, `,"status_url":"`...)
 	b = append(b, location...)
 	b = append(b, `","resolve_by":"`...)
@@ -46,6 +47,27 @@ func writeQueued(w http.ResponseWriter, prefix string, c gate.Click, d gate.Deci
 	h["Cache-Control"] = v[1:2:2]
 	h["Location"] = v[2:3:3]
 	w.WriteHeader(http.StatusAccepted)
+	_, _ = w.Write(b)
+}
+
+// writeTicket answers with a ticket, whose alphabet needs no escape either.
+func writeTicket(w http.ResponseWriter, ticket string, expires time.Time) {
+	buffer := answers.Get().(*answer)
+	defer answers.Put(buffer)
+	b := buffer.b[:0]
+	b = append(b, `{"code":0,"ticket":"`...)
+	b = append(b, ticket...)
+	b = append(b, `","expires":"`...)
+	b = expires.UTC().AppendFormat(b, timeLayout)
+	b = append(b, '"', '}')
+	buffer.b = b
+
+	values := [2]string{"application/json", "no-store"}
+	v := values[:]
+	h := w.Header()
+	h["Content-Type"] = v[0:1:1]
+	h["Cache-Control"] = v[1:2:2]
+	w.WriteHeader(http.StatusOK)
 	_, _ = w.Write(b)
 }
 

@@ -72,7 +72,16 @@ type App struct {
 	// fit stays in Redis for the backend to publish. Default 65536.
 	Buffer int `json:"buffer,omitempty"`
 
+	// TicketKeys are where the secrets of tickets are, {env.NAME} or
+	// {file./path}, 1 to 4 of at least 32 bytes each: the first one signs, all
+	// verify, so that a key can be replaced on one edge after the other. Default:
+	// no tickets are given, and none are asked for.
+	TicketKeys []string `json:"ticket_keys,omitempty"`
+	// TicketLife is how long a ticket may be used, 1s to 10m. Default 1m.
+	TicketLife caddy.Duration `json:"ticket_life,omitempty"`
+
 	settings settings
+	tickets  *tickets // nil: none
 	limits   limit.Config
 	engine   *engine // nil before Provision; stays, for requests still on their way
 	log      *zap.Logger
@@ -90,6 +99,15 @@ func (a *App) Provision(ctx caddy.Context) error {
 	var err error
 	if a.settings, err = a.resolve(); err != nil {
 		return err
+	}
+	if a.tickets, err = newTickets(a.TicketKeys, time.Duration(a.TicketLife)); err != nil {
+		return err
+	}
+	if a.tickets != nil {
+		a.settings.gate.TicketLife = a.tickets.life
+		if err = a.tickets.register(ctx.GetMetricsRegistry()); err != nil {
+			return err
+		}
 	}
 	if a.engine, err = acquire(a.settings, a.log); err != nil {
 		return err

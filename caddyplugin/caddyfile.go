@@ -52,6 +52,8 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //	    buffer             <orders>
 //	    streams            <streams>
 //	    streams_per_buyer  <streams>
+//	    ticket_keys        {env.<name>} | {file.<path>} ...
+//	    ticket_life        <duration>
 //	}
 //
 // Every option may be given once, and all may be left out; limit once for each
@@ -78,6 +80,10 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			a.Backend, err = text(d)
 		case "backend_token":
 			a.BackendToken, err = text(d)
+		case "ticket_keys":
+			a.TicketKeys, err = secrets(d)
+		case "ticket_life":
+			a.TicketLife, err = duration(d)
 		case "streams":
 			a.Streams, err = number(d, maxStreams)
 		case "streams_per_buyer":
@@ -99,7 +105,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		case "buffer":
 			a.Buffer, err = number(d, maxBuffer)
 		default:
-			err = d.Errf("unrecognized seckill option %q; there are redis, rabbitmq, backend, backend_token, limit, allow, deny, surplus, reserve_timeout, resolve_within, linger, orders_per_message, waiting, buffer, streams and streams_per_buyer", option)
+			err = d.Errf("unrecognized seckill option %q; there are redis, rabbitmq, backend, backend_token, limit, allow, deny, surplus, reserve_timeout, resolve_within, linger, orders_per_message, waiting, buffer, streams, streams_per_buyer, ticket_keys and ticket_life", option)
 		}
 		if err != nil {
 			return err
@@ -121,6 +127,7 @@ func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 //	    identity                 <placeholder>
 //	    insecure_client_identity on | off
 //	    path_prefix              <path>
+//	    require_ticket           on | off
 //	}
 //
 // The placeholder may be written with or without braces. Every option may be
@@ -148,8 +155,10 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 					err = d.Errf("path_prefix %q: %v", h.PathPrefix, bad)
 				}
 			}
+		case "require_ticket":
+			h.RequireTicket, err = onOff(d)
 		default:
-			err = d.Errf("unrecognized seckill subdirective %q; there are identity, insecure_client_identity and path_prefix", option)
+			err = d.Errf("unrecognized seckill subdirective %q; there are identity, insecure_client_identity, path_prefix and require_ticket", option)
 		}
 		if err != nil {
 			return err
@@ -180,6 +189,21 @@ func text(d *caddyfile.Dispenser) (string, error) {
 		return "", d.Errf("%s is empty", option)
 	}
 	return value, nil
+}
+
+// secrets reads where one or more secrets are.
+func secrets(d *caddyfile.Dispenser) ([]string, error) {
+	option := d.Val()
+	args := d.RemainingArgs()
+	if len(args) == 0 {
+		return nil, d.Errf("%s takes one or more placeholders", option)
+	}
+	for _, arg := range args {
+		if err := checkSecret(option, arg); err != nil {
+			return nil, d.Err(err.Error())
+		}
+	}
+	return args, nil
 }
 
 func duration(d *caddyfile.Dispenser) (caddy.Duration, error) {

@@ -23,6 +23,7 @@ const defaultPrefix = "/seckill"
 // It needs the app seckill.
 //
 //	POST <prefix>/<product>                 buys: body empty or {"quantity":n}
+//	POST <prefix>/<product>/ticket          gives a ticket to buy with
 //	GET  <prefix>/<product>                 the activity, for a page that counts down
 //	GET  <prefix>/<product>/orders/<order>  what became of the caller's order
 //	GET  <prefix>/<product>/orders/<order>/events  the same, pushed until it is final
@@ -45,8 +46,13 @@ type Handler struct {
 	// PathPrefix is what the paths of the API start with, as clients see it.
 	// Default /seckill.
 	PathPrefix string `json:"path_prefix,omitempty"`
+	// RequireTicket refuses purchases without a ticket, which is given only while
+	// something is for sale: so the address that sells is of no use before the
+	// start. It needs ticket_keys in the app.
+	RequireTicket bool `json:"require_ticket,omitempty"`
 
 	gate     seller
+	tickets  *tickets // nil: none
 	identity identity
 	// ending is closed when this config is to go: streams end then.
 	ending     chan struct{}
@@ -57,6 +63,8 @@ type Handler struct {
 type seller interface {
 	Enter(netip.Addr) limit.Verdict
 	EnterUser(user string) limit.Verdict
+	Offer(ctx context.Context, product string) gate.Offer
+	Admit(product, user string) (orderID string, err error)
 	Reserve(context.Context, gate.Click) gate.Decision
 	View(ctx context.Context, product string) (gate.View, lua.Outcome)
 	Fate(ctx context.Context, product, user, orderID string) (gate.Fate, error)
@@ -78,7 +86,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.gate = app.engine.gate
+	h.gate, h.tickets = app.engine.gate, app.tickets
+	if h.RequireTicket && h.tickets == nil {
+		return errors.New("require_ticket: there are no keys to sign tickets with; give the global option seckill ticket_keys {env.NAME}")
+	}
 	h.endStreamsWith(ctx)
 	return nil
 }
@@ -95,11 +106,14 @@ func (h *Handler) Validate() error {
 // cost: what needs no lookup comes first, Redis last.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	what, product, orderID := route(h.PathPrefix, r.URL.Path)
-	if what == notOurs {
+	switch {
+	case what == notOurs:
 		return next.ServeHTTP(w, r)
+	case what == ticketCall && h.tickets == nil:
+		what = unknownPath
 	}
 	buying := what == activityCall && r.Method == http.MethodPost
-	if !buying && r.Method != http.MethodGet && (r.Method != http.MethodHead || what == eventsCall) {
+	if !buying && !allowed(what, r.Method) {
 		refuseMethod(w, what)
 		return nil
 	}
@@ -107,7 +121,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return nil
 	}
 	var user string
-	if buying || what == orderCall || what == eventsCall {
+	if buying || what == ticketCall || what == orderCall || what == eventsCall {
 		if user = h.identity.of(r); user == "" {
 			refuseStranger(w, r)
 			return nil
@@ -123,6 +137,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	switch {
 	case buying:
 		h.buy(w, r, product, user)
+	case what == ticketCall:
+		h.giveTicket(w, r, product, user)
 	case what == activityCall:
 		h.showActivity(w, r, product)
 	case what == orderCall:
@@ -153,6 +169,9 @@ func (h *Handler) buy(w http.ResponseWriter, r *http.Request, product, user stri
 		return
 	}
 	click := gate.Click{ProductID: product, UserID: user, Quantity: quantity, Key: key}
+	if !h.takeTicket(w, r, &click) {
+		return
+	}
 	decision := h.gate.Reserve(r.Context(), click)
 	if !let(w, &decision.Limit) {
 		return
@@ -201,6 +220,18 @@ func (h *Handler) fate(w http.ResponseWriter, r *http.Request, product, user, or
 	return fate, err == nil
 }
 
+// allowed says whether something that is no purchase may be asked for so.
+func allowed(what call, method string) bool {
+	switch what {
+	case ticketCall:
+		return method == http.MethodPost
+	case eventsCall:
+		return method == http.MethodGet
+	default:
+		return method == http.MethodGet || method == http.MethodHead
+	}
+}
+
 // refuseMethod answers a method that the resource does not have; where there is
 // no resource, that comes first.
 func refuseMethod(w http.ResponseWriter, what call) {
@@ -211,6 +242,8 @@ func refuseMethod(w http.ResponseWriter, what call) {
 		w.Header().Set("Allow", "GET, HEAD")
 	case eventsCall:
 		w.Header().Set("Allow", "GET")
+	case ticketCall:
+		w.Header().Set("Allow", "POST")
 	case badProduct:
 		refusalOf(lua.NoProduct).write(w, 0)
 		return

@@ -35,6 +35,7 @@ type script struct {
 	verdict  limit.Verdict // of the limits on an address
 	user     limit.Verdict
 	decision gate.Decision
+	offer    gate.Offer
 	view     gate.View
 	outcome  lua.Outcome
 	fate     gate.Fate
@@ -53,8 +54,17 @@ func (s *script) EnterUser(string) limit.Verdict { return s.user }
 
 func (s *script) Reserve(_ context.Context, c gate.Click) gate.Decision {
 	s.click = c
-	return s.decision
+	d := s.decision
+	d.Quantity = c.Quantity
+	return d
 }
+
+func (s *script) Offer(_ context.Context, product string) gate.Offer {
+	s.asked = product
+	return s.offer
+}
+
+func (s *script) Admit(string, string) (string, error) { return orderID, s.err }
 
 func (s *script) View(_ context.Context, product string) (gate.View, lua.Outcome) {
 	s.asked = product

@@ -17,11 +17,13 @@ const (
 	activityCall
 	orderCall
 	eventsCall
+	ticketCall
 )
 
 // route takes a path apart without allocating:
 //
 //	<prefix>/<product>                   activityCall
+//	<prefix>/<product>/ticket            ticketCall
 //	<prefix>/<product>/orders/<order>    orderCall
 //	<prefix>/<product>/orders/<order>/events    eventsCall
 func route(prefix, path string) (what call, product, orderID string) {
@@ -38,6 +40,9 @@ func route(prefix, path string) (what call, product, orderID string) {
 	}
 	if !deeper {
 		return activityCall, product, ""
+	}
+	if rest == "ticket" {
+		return ticketCall, product, ""
 	}
 	orderID, under := strings.CutPrefix(rest, "orders/")
 	orderID, events := strings.CutSuffix(orderID, "/events")
