@@ -76,7 +76,10 @@ func newSale(g *Gate, product string, snapshot lua.Snapshot, now time.Time) *sal
 func (s *sale) see(snapshot lua.Snapshot, now time.Time) {
 	s.view.Store(&localView{Snapshot: snapshot, seen: now})
 	s.crowd.learn(snapshot.Available, snapshot.Now)
-	if snapshot.Available == 0 || snapshot.Now.UnixMilli() > s.soldOutAt.Load() {
+	// A look that seems much older than the reply is from after the server's clock
+	// went back.
+	older := time.UnixMilli(s.soldOutAt.Load()).Sub(snapshot.Now)
+	if snapshot.Available == 0 || older < 0 || older >= freshFor {
 		s.soldOut.Store(snapshot.Available == 0)
 	}
 }
