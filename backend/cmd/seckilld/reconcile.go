@@ -74,15 +74,17 @@ func (a *app) reconcile(ctx context.Context, products []string, dry bool) (err e
 	}
 	reports := make([]reconcile.Report, 0, len(chosen))
 	clean := true
+	var failed error
 	for _, activity := range chosen {
+		// What one cannot be asked about keeps nobody from mending the next.
 		report, err := r.Reconcile(ctx, activity, dry)
-		if err != nil {
-			return err
+		failed = errors.Join(failed, err)
+		if err == nil || len(report.Findings) > 0 {
+			reports = append(reports, report)
 		}
-		reports = append(reports, report)
 		clean = clean && report.Clean()
 	}
-	if err := a.printReports(reports, dry); err != nil || clean {
+	if err := errors.Join(failed, a.printReports(reports, dry)); err != nil || clean {
 		return err
 	}
 	return errDrift
