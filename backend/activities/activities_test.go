@@ -23,18 +23,32 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(servicetest.Main(m)) }
 
-func onEach(t *testing.T, test func(t *testing.T, s *Service)) {
-	kinds := map[string]func(t *testing.T) (redis, database string){"embedded": func(t *testing.T) (string, string) {
-		return miniredis.RunT(t).Addr(), "sqlite:" + filepath.Join(t.TempDir(), "x.db")
-	}}
+// kinds are what tests run on: the addresses of a Redis and a database.
+type kinds map[string]func(t *testing.T) (redis, database string)
+
+// onReal runs test on real servers, and on none with -short.
+func onReal(t *testing.T, test func(t *testing.T, s *Service)) {
+	all := kinds{}
 	if !testing.Short() {
-		kinds["real"] = func(t *testing.T) (string, string) {
+		all["real"] = func(t *testing.T) (string, string) {
 			c, err := mysqldriver.ParseDSN(servicetest.SharedMariaDB(t).Database(t))
 			require.NoError(t, err)
 			return servicetest.RedisForTest(t).Addr(), fmt.Sprintf("mysql://%s:%s@%s/%s", c.User, c.Passwd, c.Addr, c.DBName)
 		}
 	}
-	for name, start := range kinds {
+	all.run(t, test)
+}
+
+// onEach runs test on the embedded stores, too.
+func onEach(t *testing.T, test func(t *testing.T, s *Service)) {
+	kinds{"embedded": func(t *testing.T) (string, string) {
+		return miniredis.RunT(t).Addr(), "sqlite:" + filepath.Join(t.TempDir(), "x.db")
+	}}.run(t, test)
+	onReal(t, test)
+}
+
+func (all kinds) run(t *testing.T, test func(t *testing.T, s *Service)) {
+	for name, start := range all {
 		t.Run(name, func(t *testing.T) {
 			addr, database := start(t)
 			client, err := lua.NewClient("redis://"+addr+"/0", "test")
