@@ -59,6 +59,10 @@ SEED ?= 1
 faults: servers ## Break everything during sales, ROUNDS times each; ONLY='a;b' chooses kinds
 	go run ./e2e/faults/cmd/faults -rounds $(ROUNDS) -seed $(SEED) -only '$(ONLY)'
 
+.PHONY: flood
+flood: servers ## A million strangers and an abuser against an edge on which honest buyers buy
+	go run ./bench/flood
+
 .PHONY: bench
 bench: servers ## Measure, as ratios to a bare Caddy and to the naive way, in one run
 	go run ./bench

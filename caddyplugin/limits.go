@@ -98,7 +98,11 @@ func (l *Limits) resolve() (limit.Config, error) {
 		if r.Burst == 0 {
 			r.Burst = r.Events
 		}
-		if err := r.Validate(); err != nil {
+		validate := r.Validate
+		if level.Shared() {
+			validate = r.ValidateShared
+		}
+		if err := validate(); err != nil {
 			errs = append(errs, fmt.Errorf("limits: %v: %w", level, err))
 		}
 		c.Limits[level] = &limit.Limit{Rate: r, Shadow: g.Shadow}

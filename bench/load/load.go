@@ -32,6 +32,8 @@ type Run struct {
 	Connections int
 	// Duration is how long to go on.
 	Duration time.Duration
+	// Count is how many requests to send at most; 0 for no bound.
+	Count uint64
 	// First is the number of the first request.
 	First uint64
 }
@@ -44,7 +46,7 @@ type Result struct {
 	Took time.Duration
 	// P50 and P99 are latencies of a sample of the answers.
 	P50, P99 time.Duration
-	// Next is the number no request has used yet.
+	// Next is a number that no request has used yet.
 	Next uint64
 }
 
@@ -140,6 +142,9 @@ func (w *worker) loop(ctx context.Context) error {
 			return nil
 		}
 		number := w.next.Add(1) - 1
+		if w.run.Count > 0 && number-w.run.First >= w.run.Count {
+			return nil
+		}
 		if w.run.Fill != nil {
 			w.run.Fill(request, number)
 		} else {

@@ -93,7 +93,7 @@ func (l *Lease) allowLocked(r Rate, now time.Time) (ok bool, wait time.Duration,
 		if l.asking || now.Before(l.next) {
 			return 0
 		}
-		l.asking = true
+		l.asking, l.spent = true, 0
 		return size
 	}
 	if l.local != nil {
@@ -135,7 +135,7 @@ func (l *Lease) ask(ctx context.Context, r Rate, n int) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asking, l.asked, l.spent = false, now, 0
+	l.asking, l.asked = false, now
 	if err != nil {
 		l.stats.Failures.Add(1)
 		l.next = now.Add(askAway)

@@ -63,4 +63,4 @@ func (v Verdict) Then(next Verdict) Verdict {
 }
 
 // In says that the call may go on.
-func (v *Verdict) In() bool { return !v.Refused && !v.Denied }
+func (v Verdict) In() bool { return !v.Refused && !v.Denied }

@@ -35,6 +35,19 @@ func (r Rate) Validate() error {
 	return nil
 }
 
+// ValidateShared is Validate for a limit that all edges share. As they take tokens
+// ahead, each at most every 5 ms, a burst of less than 20 ms would lie idle
+// between.
+func (r Rate) ValidateShared() error {
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	if least := int(float64(r.perSecond()) * 4 * askGap.Seconds()); r.Burst < least {
+		return fmt.Errorf("burst %d: must be %d or more, what comes in 20ms, as edges take tokens ahead", r.Burst, least)
+	}
+	return nil
+}
+
 func (r Rate) perSecond() rate.Limit { return rate.Limit(float64(r.Events) / r.Per.Seconds()) }
 
 func (r Rate) bucket() *rate.Limiter { return rate.NewLimiter(r.perSecond(), r.Burst) }
