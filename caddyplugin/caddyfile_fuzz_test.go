@@ -72,6 +72,7 @@ func FuzzRoute(f *testing.F) {
 		switch what {
 		case notOurs, unknownPath, badProduct:
 			return
+		default:
 		}
 		require.Regexp(t, `^[A-Za-z0-9_-]{1,64}$`, product)
 		require.NotContains(t, orderID, "/")

@@ -56,10 +56,10 @@ func (p *pair) ticket(t *testing.T, edge int, user, product string) string {
 	var text string
 	require.Eventually(t, func() bool { // until the edge has connected
 		r := serveAs(t, p.edges[edge], httptest.NewRequest(http.MethodPost, "/seckill/"+product+"/ticket", nil), user)
-		if r.StatusCode == 200 {
+		if r.StatusCode == http.StatusOK {
 			text = document(t, r)["ticket"].(string)
 		}
-		return r.StatusCode == 200
+		return r.StatusCode == http.StatusOK
 	}, soon, tick)
 	return text
 }

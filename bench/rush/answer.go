@@ -32,6 +32,7 @@ var kinds = map[[2]int]string{
 	{http.StatusGone, -6}:               "sold out",
 	{http.StatusConflict, -7}:           "too few left",
 	{http.StatusServiceUnavailable, -8}: "held",
+	{http.StatusForbidden, -13}:         "no ticket",
 }
 
 // answer is one click and what came of it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -23,6 +24,7 @@ type crowd struct {
 	edge        *url.URL
 	product     string
 	userHeader  string
+	tickets     bool // fetch a ticket for each click
 	buyers      int
 	clicks      int // a buyer, one after the other over one connection
 	concurrency int // buyers at a time
@@ -80,7 +82,7 @@ func (c *crowd) shop(ctx context.Context, buyer int, out chan<- answer) {
 			return
 		}
 		start := time.Now()
-		status, _, body, err := c.ask(ctx, client, http.MethodPost, buyer, "seckill", c.product)
+		status, body, err := c.buy(ctx, client, buyer)
 		a := answer{outcome: outcome{kind: noAnswer}, err: err}
 		if err == nil {
 			a = classify(status, body)
@@ -88,6 +90,26 @@ func (c *crowd) shop(ctx context.Context, buyer int, out chan<- answer) {
 		a.buyer, a.took = buyer, time.Since(start)
 		out <- a
 	}
+}
+
+// buy clicks once, with a ticket if there has to be one. Who gets no ticket is
+// told why, as a click would be.
+func (c *crowd) buy(ctx context.Context, client *http.Client, buyer int) (status int, body []byte, err error) {
+	var ticket struct {
+		Ticket string `json:"ticket"`
+	}
+	if c.tickets {
+		status, _, body, err = c.ask(ctx, client, http.MethodPost, buyer, "", "seckill", c.product, "ticket")
+		if err != nil || status != http.StatusOK {
+			return status, body, err
+		}
+		// No edge answers 200 without one: it is told as unexpected.
+		if _ = json.Unmarshal(body, &ticket); ticket.Ticket == "" {
+			return status, body, nil
+		}
+	}
+	status, _, body, err = c.ask(ctx, client, http.MethodPost, buyer, ticket.Ticket, "seckill", c.product)
+	return status, body, err
 }
 
 // client makes the browser of one buyer: one connection, kept alive, from his
@@ -108,14 +130,17 @@ func (c *crowd) client(buyer int) *http.Client {
 	}
 }
 
-// ask sends one request as a buyer. An error means that it is not known what the
+// ask sends one request as a buyer, with a ticket unless it is empty. An error means that it is not known what the
 // edge did with it.
-func (c *crowd) ask(ctx context.Context, client *http.Client, method string, buyer int, path ...string) (status int, h http.Header, body []byte, err error) {
+func (c *crowd) ask(ctx context.Context, client *http.Client, method string, buyer int, ticket string, path ...string) (status int, h http.Header, body []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.edge.JoinPath(path...).String(), nil)
 	if err != nil {
 		return 0, nil, nil, fmt.Errorf("making a request: %w", err)
 	}
 	req.Header.Set(c.userHeader, fmt.Sprintf("buyer-%d", buyer))
+	if ticket != "" {
+		req.Header.Set("Seckill-Ticket", ticket)
+	}
 	resp, err := client.Do(req)
 	if err != nil {
 		return 0, nil, nil, err

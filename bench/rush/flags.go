@@ -58,6 +58,7 @@ type settings struct {
 	clicks       int // a buyer
 	concurrency  int // buyers at a time
 	userHeader   string
+	tickets      bool
 	seed         uint64
 	shares       shares
 	timeout      time.Duration // of crowd and check together
@@ -83,6 +84,7 @@ func parse(args []string, out io.Writer) (settings, error) {
 	f.IntVar(&s.shares.cancel, "cancel", 0, "cancel this percentage")
 	f.IntVar(&s.shares.abandon, "abandon", 0, "let this percentage expire; then wait for it")
 	f.StringVar(&s.userHeader, "user-header", "X-User-Id", "the request header that names the buyer")
+	f.BoolVar(&s.tickets, "ticket", false, "fetch a ticket before each click, for an edge with require_ticket")
 	f.Uint64Var(&s.seed, "seed", 1, "chooses the order in which the buyers come")
 	f.DurationVar(&s.timeout, "timeout", 2*time.Minute, "bounds the whole run, crowd and check")
 	f.BoolVar(&s.json, "json", false, "print one JSON object in place of the tables")

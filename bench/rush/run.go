@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	back := console{at: s.console, token: s.token, client: &http.Client{Transport: &http.Transport{}}}
 	defer back.client.CloseIdleConnections()
 	c := &crowd{
-		edge: s.url, product: s.product, userHeader: s.userHeader, buyers: s.buyers,
+		edge: s.url, product: s.product, userHeader: s.userHeader, tickets: s.tickets, buyers: s.buyers,
 		clicks: s.clicks, concurrency: s.concurrency, seed: s.seed, source: sourcesOf(s.url),
 	}
 	limit, err := c.visit(ctx)
@@ -129,7 +129,7 @@ func rush(ctx context.Context, c *crowd, s settings, back console, stderr io.Wri
 func (c *crowd) visit(ctx context.Context) (limit int, err error) {
 	client := c.client(0)
 	defer client.CloseIdleConnections()
-	status, _, body, err := c.ask(ctx, client, http.MethodGet, 0, "seckill", c.product)
+	status, _, body, err := c.ask(ctx, client, http.MethodGet, 0, "", "seckill", c.product)
 	if err != nil {
 		return 0, fmt.Errorf("nothing answers at --url %s: %w; start an edge there, or name another address", c.edge, err)
 	}

@@ -52,6 +52,17 @@ func TestCrowdBuysWhatThereIs(t *testing.T) {
 	}
 }
 
+func TestTickets(t *testing.T) {
+	s, url := newShop(t, 10)
+	s.ticketed = true
+	code, r, _ := start(t, url, "--buyers", "5")
+	require.Equal(t, exitOK, code)
+	require.Equal(t, map[string]int{"no ticket": 5}, clicksOf(r))
+	code, r, _ = start(t, url, "--buyers", "15", "--ticket")
+	require.Equal(t, exitOK, code)
+	require.Equal(t, map[string]int{"queued": 10, "sold out": 5}, clicksOf(r))
+}
+
 func TestImpatientBuyersGetOneEach(t *testing.T) {
 	_, url := newShop(t, 100)
 	code, r, _ := start(t, url, "--buyers", "20", "--clicks-per-buyer", "3", "--concurrency", "8")

@@ -21,6 +21,7 @@ type shop struct {
 	stock     int64
 	total     int64
 	limit     int
+	ticketed  bool              // a click needs a ticket
 	owners    map[string]string // order id → user
 	bought    map[string]string // user → order id
 	addresses map[string]bool   // that clicks came from
@@ -49,6 +50,7 @@ func newShop(t *testing.T, units int64) (*shop, string) {
 		fmt.Fprintf(w, `{"product_id":"1001","state":"open","left":true,"limit":%d}`, s.limit)
 	})
 	mux.HandleFunc("POST /seckill/1001", s.buy)
+	mux.HandleFunc("POST /seckill/1001/ticket", s.ticket)
 	mux.HandleFunc("GET /seckill/1001/orders/{id}", s.order)
 	mux.HandleFunc("POST /api/orders/{id}/{verb}", s.move)
 	mux.HandleFunc("GET /api/activities/1001/audit", s.audit)
@@ -57,9 +59,24 @@ func newShop(t *testing.T, units int64) (*shop, string) {
 	return s, server.URL
 }
 
+// ticket gives one as long as there is stock.
+func (s *shop) ticket(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stock == 0 {
+		refuse(w, 410, -6)
+		return
+	}
+	fmt.Fprintf(w, `{"code":0,"ticket":"for %s"}`, r.Header.Get("X-User-Id"))
+}
+
 func (s *shop) buy(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ticketed && r.Header.Get("Seckill-Ticket") != "for "+r.Header.Get("X-User-Id") {
+		refuse(w, 403, -13)
+		return
+	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	s.addresses[host] = true
 	s.clicks++

@@ -144,7 +144,7 @@ func TestFlawNames(t *testing.T) {
 // only for its holder.
 func FuzzCheck(f *testing.F) {
 	k := keys(f, secretA, secretB)
-	id := orderOf(f, alice)
+	id := "01kb7q3x5e8g9h0jkmnpqrstvw" // the same in every process that fuzzes
 	good := k.Sign(alice, id, now.Add(time.Minute))
 	f.Add(good, "alice", "1001", "a1", int64(0))
 	f.Add(good, "bob", "1001", "a1", int64(59_999))
