@@ -24,15 +24,17 @@ const (
 
 // kinds names the refusals by HTTP status and code.
 var kinds = map[[2]int]string{
-	{http.StatusBadRequest, -1}:         "bad request",
-	{http.StatusForbidden, -2}:          "not started",
-	{http.StatusGone, -3}:               "ended",
-	{http.StatusConflict, -4}:           "already bought",
-	{http.StatusNotFound, -5}:           "no such product",
-	{http.StatusGone, -6}:               "sold out",
-	{http.StatusConflict, -7}:           "too few left",
-	{http.StatusServiceUnavailable, -8}: "held",
-	{http.StatusForbidden, -13}:         "no ticket",
+	{http.StatusBadRequest, -1}:          "bad request",
+	{http.StatusForbidden, -2}:           "not started",
+	{http.StatusGone, -3}:                "ended",
+	{http.StatusConflict, -4}:            "already bought",
+	{http.StatusNotFound, -5}:            "no such product",
+	{http.StatusGone, -6}:                "sold out",
+	{http.StatusConflict, -7}:            "too few left",
+	{http.StatusServiceUnavailable, -8}:  "held",
+	{http.StatusServiceUnavailable, -11}: "crowded",
+	{http.StatusForbidden, -12}:          "denied",
+	{http.StatusForbidden, -13}:          "no ticket",
 }
 
 // answer is one click and what came of it.

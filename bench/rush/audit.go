@@ -2,20 +2,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
-	"net/url"
 	"time"
 )
 
 const (
-	// auditTimeout bounds one look at the console.
-	auditTimeout = 10 * time.Second
-	// auditPause is the time between two looks.
+	// auditPause is the time between two looks at the console.
 	auditPause = 200 * time.Millisecond
+	// driftLooks is how often a drift must be seen in a row to be believed. The
+	// backend takes half a second for each: time for it to notice that Redis was
+	// restarted, and to shut the sale.
+	driftLooks = 12
 )
 
 // audit is the backend's consistent view of one activity: what Redis, the queue
@@ -27,6 +24,7 @@ type audit struct {
 	Sold       int64            `json:"sold"`
 	Outbox     int64            `json:"outbox"`
 	Queued     int64            `json:"queued"`
+	QueueKnown bool             `json:"queue_known"`
 	Orders     map[string]int64 `json:"orders"`
 	Units      map[string]int64 `json:"units"`
 	Drift      int64            `json:"drift"`
@@ -41,67 +39,56 @@ func (a audit) stored() int64 { return a.Units["created"] + a.Units["paid"] }
 // settled says that nothing is on its way any more. Units stay frozen while
 // stored orders wait for their payment.
 func (a audit) settled() bool {
-	return a.Outbox == 0 && a.Queued == 0 && a.Consistent && (a.Frozen == 0 || a.Frozen == a.Units["created"])
+	return a.Outbox == 0 && a.Queued == 0 && a.QueueKnown && a.Consistent && (a.Frozen == 0 || a.Frozen == a.Units["created"])
 }
 
-// console is the backend's API.
-type console struct {
-	at     *url.URL
-	token  string // bearer token; empty: none
-	client *http.Client
-}
+// errUnsettled reports that ctx ended before everything was settled; the others,
+// that nothing can be judged meanwhile.
+var (
+	errUnsettled    = errors.New("not settled in time")
+	errQueueUnknown = errors.New("the backend cannot ask the broker what it still holds")
+)
 
-// look asks once for the audit of a product.
-func (c console) look(ctx context.Context, product string) (a audit, err error) {
-	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
-	defer cancel()
-	address := c.at.JoinPath("api", "activities", product, "audit").String()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return a, fmt.Errorf("making the audit's request: %w", err)
-	}
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	resp, err := c.client.Do(req)
-	if err != nil {
-		return a, fmt.Errorf("asking the console: %w", err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
-	if err != nil {
-		return a, fmt.Errorf("reading the audit from %s: %w", address, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return a, fmt.Errorf("the console answers %s to GET %s: %.200s", resp.Status, address, body)
-	}
-	if err := json.Unmarshal(body, &a); err != nil {
-		return a, fmt.Errorf("the audit from %s is not the expected JSON: %w", address, err)
-	}
-	return a, nil
-}
-
-// errUnsettled reports that ctx ended before everything was settled.
-var errUnsettled = errors.New("not settled in time")
-
-// settle asks until nothing is on its way any more. With errUnsettled it returns
-// the last audit it saw, and what the last look failed with, if it did. thawed
-// asks that no unit waits for its payment any more, either.
+// settle asks until nothing is on its way any more, the stock is proven, and a
+// drift has stayed. With errUnsettled it returns the last audit it saw, and what
+// was in the way. thawed asks that no unit waits for its payment any more, either.
 func (c console) settle(ctx context.Context, product string, thawed bool) (last audit, err error) {
-	for {
-		a, lookErr := c.look(ctx, product)
-		if lookErr == nil {
-			if last = a; a.settled() && (a.Frozen == 0 || !thawed) {
+	for drifts := 0; ; {
+		a, hindrance := c.judge(ctx, product, &last)
+		switch {
+		case hindrance != nil, !a.settled(), thawed && a.Frozen != 0:
+			drifts = 0
+		case a.Drift == 0:
+			return a, nil
+		default:
+			if drifts++; drifts == driftLooks {
 				return a, nil
 			}
 		}
 		if !pause(ctx, auditPause) {
-			if errors.Is(lookErr, ctx.Err()) {
-				lookErr = nil // cut short: it says nothing of the console
+			if errors.Is(hindrance, ctx.Err()) {
+				hindrance = nil // cut short: it says nothing of the console
 			}
-			return last, errors.Join(errUnsettled, lookErr)
+			return last, errors.Join(errUnsettled, hindrance)
 		}
 	}
+}
+
+// judge looks once. The error says why the figures mean nothing yet.
+func (c console) judge(ctx context.Context, product string, last *audit) (audit, error) {
+	a, err := c.look(ctx, product)
+	if err != nil {
+		return a, err
+	}
+	*last = a
+	if !a.QueueKnown {
+		return a, errQueueUnknown
+	}
+	sale, err := c.activity(ctx, product)
+	if err == nil && sale.unproven() {
+		err = errors.New(sale.Why)
+	}
+	return a, err
 }
 
 // pause waits and says whether ctx lets us go on.

@@ -26,9 +26,9 @@ type crowd struct {
 	userHeader  string
 	tickets     bool // fetch a ticket for each click
 	buyers      int
-	clicks      int // a buyer, one after the other over one connection
-	concurrency int // buyers at a time
-	seed        uint64
+	clicks      int                      // a buyer, one after the other over one connection
+	concurrency int                      // buyers at a time
+	seed        uint64                   // of the buyers' names and of the order in which they come
 	source      func(buyer int) net.Addr // nil: the system chooses
 
 	// served are buyers who were promised an order, or perhaps; over says that
@@ -130,14 +130,17 @@ func (c *crowd) client(buyer int) *http.Client {
 	}
 }
 
-// ask sends one request as a buyer, with a ticket unless it is empty. An error means that it is not known what the
-// edge did with it.
+// name is what a buyer calls himself: under another seed somebody else comes.
+func (c *crowd) name(buyer int) string { return fmt.Sprintf("buyer-%d-%d", c.seed, buyer) }
+
+// ask sends one request as a buyer, with a ticket unless it is empty. An error
+// means that it is not known what the edge did with it.
 func (c *crowd) ask(ctx context.Context, client *http.Client, method string, buyer int, ticket string, path ...string) (status int, h http.Header, body []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.edge.JoinPath(path...).String(), nil)
 	if err != nil {
 		return 0, nil, nil, fmt.Errorf("making a request: %w", err)
 	}
-	req.Header.Set(c.userHeader, fmt.Sprintf("buyer-%d", buyer))
+	req.Header.Set(c.userHeader, c.name(buyer))
 	if ticket != "" {
 		req.Header.Set("Seckill-Ticket", ticket)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -15,11 +16,16 @@ import (
 // not know.
 const unknownOrder = order.State("unknown")
 
+// noReason stands for the reason of a rejection that nobody knows.
+const noReason = order.Reason("unknown")
+
 // fates is what became of the promised orders, as their buyers read it.
 type fates struct {
 	// Orders and units by state.
 	Orders map[order.State]int `json:"orders"`
 	Units  map[order.State]int `json:"units"`
+	// Reasons counts the rejected orders by what their buyers read.
+	Reasons map[order.Reason]int `json:"reasons,omitempty"`
 	// lost is one order that the edge does not know, if there is any.
 	lost string
 }
@@ -27,19 +33,22 @@ type fates struct {
 // learn reads the fate of every promised order as its buyer, until it is final
 // or ctx ends.
 func (c *crowd) learn(ctx context.Context, promised map[string]told) fates {
-	f := fates{Orders: map[order.State]int{}, Units: map[order.State]int{}}
+	f := fates{Orders: map[order.State]int{}, Units: map[order.State]int{}, Reasons: map[order.Reason]int{}}
 	ids := make(chan string)
 	var mu sync.Mutex
 	var workers sync.WaitGroup
 	for range min(c.concurrency, len(promised)) {
 		workers.Go(func() {
 			for id := range ids {
-				state := c.follow(ctx, promised[id].buyer, id)
+				state, reason := c.follow(ctx, promised[id].buyer, id)
 				mu.Lock()
 				f.Orders[state]++
 				f.Units[state] += promised[id].quantity
 				if state == unknownOrder {
 					f.lost = id
+				}
+				if state == order.Rejected {
+					f.Reasons[cmp.Or(reason, noReason)]++
 				}
 				mu.Unlock()
 			}
@@ -53,24 +62,26 @@ func (c *crowd) learn(ctx context.Context, promised map[string]told) fates {
 	return f
 }
 
-// follow asks for one order until its state is no longer queued.
-func (c *crowd) follow(ctx context.Context, buyer int, id string) order.State {
+// follow asks for one order until its state is no longer queued. reason is why it
+// was rejected, if anybody knows.
+func (c *crowd) follow(ctx context.Context, buyer int, id string) (state order.State, reason order.Reason) {
 	client := c.client(buyer)
 	defer client.CloseIdleConnections()
 	for {
 		status, header, body, err := c.ask(ctx, client, http.MethodGet, buyer, "", "seckill", c.product, "orders", id)
 		if err == nil && status == http.StatusNotFound {
-			return unknownOrder
+			return unknownOrder, ""
 		}
 		var answer struct {
-			Status order.State `json:"status"`
+			Status order.State  `json:"status"`
+			Reason order.Reason `json:"reason"`
 		}
 		if err == nil && status == http.StatusOK && json.Unmarshal(body, &answer) == nil &&
 			answer.Status != "" && answer.Status != order.Queued {
-			return answer.Status
+			return answer.Status, answer.Reason
 		}
 		if !pause(ctx, retryAfter(header)) {
-			return order.Queued
+			return order.Queued, ""
 		}
 	}
 }

@@ -31,9 +31,12 @@ Examples:
   rush --url http://127.0.0.1:8480 --product 1001 --buyers 5000 --clicks-per-buyer 3 --concurrency 256
 
   # of every hundred orders 70 are paid, 10 cancelled and 20 left to expire; buyers
-  # come again for what returns (the activity needs a pay window)
+  # come again for what returns (the activity needs a --pay-window)
   rush --url http://127.0.0.1:8480 --product 1001 --buyers 5000 --console http://127.0.0.1:8481 \
     --pay 70 --cancel 10 --abandon 20
+
+  # once more, on the same sale: other buyers
+  rush --url http://127.0.0.1:8480 --product 1001 --seed 2
 
   # for a script
   rush --url http://127.0.0.1:8480 --product 1001 --json
@@ -42,9 +45,10 @@ Environment:
   SECKILL_API_TOKEN  the bearer token of --console, if it asks for one
 
 Exit codes:
-  0  done, and all checks held
+  0  somebody was told "queued", and all checks held
   1  a check failed, or the run was interrupted or too slow to prove anything
-  2  wrong usage, or nothing answers at --url or --console
+  2  wrong usage, or --url or --console is no edge or backend of this product
+  3  every click was refused, for whatever reason: sold out, no login, too fast…
 
 Flags:
 `
@@ -85,7 +89,7 @@ func parse(args []string, out io.Writer) (settings, error) {
 	f.IntVar(&s.shares.abandon, "abandon", 0, "let this percentage expire; then wait for it")
 	f.StringVar(&s.userHeader, "user-header", "X-User-Id", "the request header that names the buyer")
 	f.BoolVar(&s.tickets, "ticket", false, "fetch a ticket before each click, for an edge with require_ticket")
-	f.Uint64Var(&s.seed, "seed", 1, "chooses the order in which the buyers come")
+	f.Uint64Var(&s.seed, "seed", 1, "chooses who comes, and in which order: the buyers are called buyer-SEED-0, buyer-SEED-1 and so on")
 	f.DurationVar(&s.timeout, "timeout", 2*time.Minute, "bounds the whole run, crowd and check")
 	f.BoolVar(&s.json, "json", false, "print one JSON object in place of the tables")
 	f.BoolVar(&s.allowRemote, "allow-remote", false, "let --url and --console name another machine; be sure that it is yours")

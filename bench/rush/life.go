@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -117,7 +115,7 @@ func (t *till) serve(ctx context.Context, o won) {
 		verb, body = "cancel", `{"reason":"rush"}`
 	}
 	for {
-		status, answer, err := t.back.post(ctx, body, "api", "orders", o.id, verb)
+		status, answer, err := t.back.call(ctx, http.MethodPost, body, "api", "orders", o.id, verb)
 		switch {
 		case err == nil && status == http.StatusOK && o.do == cancels:
 			atomic.AddInt64(&t.Cancelled, 1)
@@ -143,27 +141,6 @@ func (t *till) serve(ctx context.Context, o won) {
 			return
 		}
 	}
-}
-
-// post sends a body to the console.
-func (c console) post(ctx context.Context, body string, path ...string) (status int, answer []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.at.JoinPath(path...).String(), bytes.NewReader([]byte(body)))
-	if err != nil {
-		return 0, nil, fmt.Errorf("making a request: %w", err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	resp, err := c.client.Do(req)
-	if err != nil {
-		return 0, nil, fmt.Errorf("asking the console: %w", err)
-	}
-	defer resp.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxBody))
-	return resp.StatusCode, answer, err
 }
 
 // comeAgain lets the buyers who have nothing yet come for units that others have

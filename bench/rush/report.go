@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/seckill-edge/seckill/internal/order"
 )
 
 // report is the outcome of a run; its JSON is the output of --json.
@@ -25,7 +27,16 @@ type report struct {
 	Check *verdict `json:"check,omitempty"`
 	// Error says why nothing could be proven.
 	Error string `json:"error,omitempty"`
-	OK    bool   `json:"ok"`
+	// AllRefused says that nothing is wrong, and nobody was promised anything.
+	AllRefused bool `json:"all_refused,omitempty"`
+	OK         bool `json:"ok"`
+}
+
+// conclude says how it went.
+func (r *report) conclude(t *tally) {
+	sound := r.Error == "" && (r.Check == nil || len(r.Check.Failures) == 0)
+	r.AllRefused = sound && t.count(queued) == 0 && t.unknown == 0
+	r.OK = sound && !r.AllRefused
 }
 
 func newReport(s settings, t *tally) report {
@@ -64,6 +75,9 @@ func (r report) text() string {
 		b.WriteByte('\n')
 		r.Check.write(&b)
 	}
+	if r.AllRefused {
+		fmt.Fprintf(&b, "\nEvery click was refused, most as %q.\n", r.Outcomes[0].Outcome)
+	}
 	if r.Error != "" {
 		fmt.Fprintf(&b, "\nNothing is proven: %s\n", r.Error)
 	}
@@ -90,10 +104,22 @@ func (v *verdict) write(b *strings.Builder) {
 		}
 	}
 	fmt.Fprintf(b, " in the outbox %d, in the queue %d\n", a.Outbox, a.Queued)
+	rejected := v.Fates.Orders[order.Rejected]
+	if rejected > 0 {
+		fmt.Fprintf(b, "later   rejected %d (", rejected)
+		for i, reason := range slices.Sorted(maps.Keys(v.Fates.Reasons)) {
+			fmt.Fprintf(b, "%s%s %d", map[bool]string{true: "", false: ", "}[i == 0], reason, v.Fates.Reasons[reason])
+		}
+		fmt.Fprintln(b, ")")
+	}
 	for _, f := range v.Failures {
 		fmt.Fprintf(b, "FAILED  %s\n", f)
 	}
-	if len(v.Failures) == 0 {
+	switch {
+	case len(v.Failures) > 0:
+	case rejected > 0:
+		fmt.Fprintln(b, "ok      every promised order is stored or was rejected, as its buyer reads, and nothing else is stored")
+	default:
 		fmt.Fprintln(b, "ok      every promised order is stored, and nothing else")
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ const (
 	exitOK       = 0
 	exitFailed   = 1
 	exitUnusable = 2
+	exitRefused  = 3
 )
 
 // run is the command: it ends early, with what it has, when ctx does. It returns
@@ -45,12 +45,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "rush: %v\n", err)
 		return exitUnusable
 	}
-	var before audit
-	if s.console != nil {
-		if before, err = back.look(ctx, s.product); err != nil {
-			fmt.Fprintf(stderr, "rush: %v\nIs --console the backend of this edge?\n", err)
-			return exitUnusable
-		}
+	before, err := back.before(ctx, s)
+	if err != nil {
+		fmt.Fprintf(stderr, "rush: %v\n", err)
+		return exitUnusable
 	}
 
 	t, lives := rush(ctx, c, s, back, stderr)
@@ -64,26 +62,58 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case t.unknown == t.clicks:
 		r.Error = fmt.Sprintf("no click got a proper answer (%v)", t.firstErr)
 	case s.console != nil:
+		// Also when all were refused: the stores have to agree all the same.
 		after, err := back.settle(ctx, s.product, s.shares.any())
 		if err != nil {
 			r.Error = unsettled(interrupted, s, after, err)
 			break
 		}
-		v := compare(t, c.learn(ctx, t.orders), before, after, limit)
-		if lives != nil {
-			v.lives(lives, before, after)
-		}
-		r.Check = &v
+		r.Check = c.verdict(ctx, t, lives, before, after, limit)
 	}
-	r.OK = r.Error == "" && (r.Check == nil || len(r.Check.Failures) == 0)
+	r.conclude(t)
 	if err := r.print(stdout, s.json); err != nil {
 		fmt.Fprintf(stderr, "rush: printing the report: %v\n", err)
 		return exitFailed
 	}
-	if !r.OK {
-		return exitFailed
+	switch {
+	case r.OK:
+		return exitOK
+	case r.AllRefused:
+		return exitRefused
 	}
-	return exitOK
+	return exitFailed
+}
+
+// verdict asks for the fate of every promised order and judges. lives is nil
+// without --pay, limit 0 if it is not known.
+func (c *crowd) verdict(ctx context.Context, t *tally, lives *life, before, after audit, limit int) *verdict {
+	v := compare(t, c.learn(ctx, t.orders), before, after)
+	if b, units, found := t.greedy(limit); found && limit > 0 {
+		v.fail(true, "%s was told that %d units are his, the limit is %d", c.name(b), units, limit)
+	}
+	if lives != nil {
+		v.lives(lives, before, after)
+	}
+	return &v
+}
+
+// before looks at the stores before anybody clicks, if there is a console.
+func (c console) before(ctx context.Context, s settings) (a audit, err error) {
+	if c.at == nil {
+		return a, nil
+	}
+	sale, err := c.activity(ctx, s.product)
+	if err == nil {
+		a, err = c.look(ctx, s.product)
+	}
+	if err != nil {
+		return a, fmt.Errorf("%w\nIs --console the backend of this edge?", err)
+	}
+	if s.shares.any() && sale.PayWindowSeconds == 0 {
+		return a, fmt.Errorf("--pay, --cancel and --abandon: product %s is sold at once, nobody pays for it; "+
+			"create its activity with a pay window (seckilld activity create --pay-window 15m, standalone --pay-window 5s)", s.product)
+	}
+	return a, nil
 }
 
 // rush lets the crowd in and counts. With shares it also does with the orders what
@@ -123,33 +153,15 @@ func rush(ctx context.Context, c *crowd, s settings, back console, stderr io.Wri
 	return t, &till.life
 }
 
-// visit looks at the product's page once, so that a wrong address is found
-// before a thousand buyers are sent there. limit is the units a buyer may have,
-// 0 if the page does not say.
-func (c *crowd) visit(ctx context.Context) (limit int, err error) {
-	client := c.client(0)
-	defer client.CloseIdleConnections()
-	status, _, body, err := c.ask(ctx, client, http.MethodGet, 0, "", "seckill", c.product)
-	if err != nil {
-		return 0, fmt.Errorf("nothing answers at --url %s: %w; start an edge there, or name another address", c.edge, err)
-	}
-	if status == http.StatusNotFound {
-		return 0, fmt.Errorf("the edge at --url %s has no product %s: create and preheat an activity, or name another --product", c.edge, c.product)
-	}
-	var page struct {
-		Limit int `json:"limit"`
-	}
-	if status != http.StatusOK || json.Unmarshal(body, &page) != nil {
-		return 0, nil
-	}
-	return page.Limit, nil
-}
-
 // unsettled says what was still on its way.
 func unsettled(interrupted context.Context, s settings, last audit, err error) string {
 	if interrupted.Err() != nil {
 		return "interrupted while orders were on their way"
 	}
-	return fmt.Sprintf("%v (--timeout %s): in the outbox %d, in the queue %d, frozen %d, sold %d, stored %d, drift %d, consistent %t",
-		err, s.timeout, last.Outbox, last.Queued, last.Frozen, last.Sold, last.stored(), last.Drift, last.Consistent)
+	queued := fmt.Sprint(last.Queued)
+	if !last.QueueKnown {
+		queued = "unknown"
+	}
+	return fmt.Sprintf("%v (--timeout %s): in the outbox %d, in the queue %s, frozen %d, sold %d, stored %d, drift %d, consistent %t",
+		err, s.timeout, last.Outbox, queued, last.Frozen, last.Sold, last.stored(), last.Drift, last.Consistent)
 }

@@ -56,7 +56,7 @@ func TestTickets(t *testing.T) {
 	s, url := newShop(t, 10)
 	s.ticketed = true
 	code, r, _ := start(t, url, "--buyers", "5")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, exitRefused, code)
 	require.Equal(t, map[string]int{"no ticket": 5}, clicksOf(r))
 	code, r, _ = start(t, url, "--buyers", "15", "--ticket")
 	require.Equal(t, exitOK, code)
@@ -111,6 +111,28 @@ func TestChecks(t *testing.T) {
 		"the stores drift": {func(s *shop) {
 			s.audited = func(a *audit) { a.Drift = 2 }
 		}, exitFailed, "the stores drift by 2 units"},
+		"a drift that passes is none": {func(s *shop) {
+			s.audited = func(a *audit) {
+				if s.audits < 6 {
+					a.Drift = 540
+				}
+			}
+		}, exitOK, ""},
+		"a stock that is being proven is waited for": {func(s *shop) {
+			s.shown = func(a *activity) {
+				if s.audits < driftLooks+8 {
+					a.Redis.State, a.Why = "held", "held until its stock is proven"
+				}
+			}
+			s.audited = func(a *audit) {
+				if s.audits < driftLooks+8 {
+					a.Drift, a.Sold = 540, 0
+				}
+			}
+		}, exitOK, ""},
+		"the operator's hold is not waited for": {func(s *shop) {
+			s.shown = func(a *activity) { a.State, a.Redis.State = "held", "held" }
+		}, exitOK, ""},
 		"oversold": {func(s *shop) {
 			s.audited = func(a *audit) { a.Total = 9 }
 		}, exitFailed, "oversold: 10 units stored, there were 9"},
@@ -121,6 +143,15 @@ func TestChecks(t *testing.T) {
 			s.fate = func(string) string { return "rejected" }
 			s.audited = func(a *audit) { a.Sold, a.Units["created"] = 0, 0 }
 		}, exitOK, ""},
+		"whatever else a server answers is no answer": {func(s *shop) {
+			s.answer = func(w http.ResponseWriter, n int) bool { return true }
+		}, exitFailed, "no click got a proper answer (HTTP 200 "},
+		"everybody is refused": {func(s *shop) {
+			s.answer = func(w http.ResponseWriter, n int) bool {
+				refuse(w, 401, 0)
+				return true
+			}
+		}, exitRefused, ""},
 		"too many for one buyer": {func(s *shop) {
 			s.answer = func(w http.ResponseWriter, n int) bool {
 				clear(s.bought)
@@ -190,14 +221,6 @@ func TestConsoleWithToken(t *testing.T) {
 	require.True(t, r.OK)
 }
 
-func TestNotSettledInTime(t *testing.T) {
-	s, url := newShop(t, 10)
-	s.audited = func(a *audit) { a.Queued = 4 }
-	code, r, _ := start(t, url, "--buyers", "5", "--timeout", "1s")
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, r.Error, "not settled in time (--timeout 1s): in the outbox 0, in the queue 4")
-}
-
 func TestInterruptReportsWhatWasDone(t *testing.T) {
 	s, url := newShop(t, 10)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -223,7 +246,12 @@ func TestText(t *testing.T) {
 	require.Regexp(t, `sold out +410 +-6 +5 `, out.String())
 	require.Contains(t, out.String(), "units   told 10, sold 10, stored 10, drift 0\n")
 	require.Contains(t, out.String(), "stock   total 10 = available 0 + frozen 0 + sold 10\n")
-	require.Contains(t, out.String(), "ok      every promised order is stored")
+	require.Contains(t, out.String(), "ok      every promised order is stored, and nothing else\n")
+	require.NotContains(t, out.String(), "later")
+
+	out.Reset()
+	require.Equal(t, exitRefused, run(t.Context(), args, &out, &errs))
+	require.Contains(t, out.String(), `Every click was refused, most as "already bought".`)
 
 	s.audited = func(a *audit) { a.Drift = 1 }
 	out.Reset()
@@ -244,6 +272,9 @@ func TestNothingThere(t *testing.T) {
 		"no edge":    {[]string{"--url", gone, "--product", "1001"}, "nothing answers at --url " + gone},
 		"no console": {[]string{"--url", url, "--product", "1001", "--console", gone}, "asking the console"},
 		"no product": {[]string{"--url", url, "--product", "7"}, "has no product 7"},
+		"no site":    {[]string{"--url", url + "/elsewhere", "--product", "1001"}, "does not serve the edge"},
+		"a 404":      {[]string{"--url", url + "/nowhere", "--product", "1001"}, "answers 404 "},
+		"no window":  {[]string{"--url", url, "--product", "1001", "--console", url, "--pay", "100"}, "with a pay window"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer

@@ -38,6 +38,9 @@ type shop struct {
 	moved    map[string]string
 	patience int
 	refuse   func(verb string) (status int) // of a payment or cancellation, if not 0
+	// shown changes what the console says of the activity.
+	shown  func(*activity)
+	reason string // of rejected orders
 }
 
 func newShop(t *testing.T, units int64) (*shop, string) {
@@ -53,7 +56,11 @@ func newShop(t *testing.T, units int64) (*shop, string) {
 	mux.HandleFunc("POST /seckill/1001/ticket", s.ticket)
 	mux.HandleFunc("GET /seckill/1001/orders/{id}", s.order)
 	mux.HandleFunc("POST /api/orders/{id}/{verb}", s.move)
+	mux.HandleFunc("GET /api/activities/1001", s.show)
 	mux.HandleFunc("GET /api/activities/1001/audit", s.audit)
+	mux.HandleFunc("GET /seckill/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, 404, -5) })
+	// What a web server says that has no such site.
+	mux.HandleFunc("GET /elsewhere/", func(http.ResponseWriter, *http.Request) {})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return s, server.URL
@@ -101,7 +108,7 @@ func (s *shop) buy(w http.ResponseWriter, r *http.Request) {
 func refuse(w http.ResponseWriter, status, code int) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"title":"no","status":%d,"code":%d}`, status, code)
+	fmt.Fprintf(w, `{"type":"urn:seckill:no","title":"no","status":%d,"code":%d}`, status, code)
 }
 
 func (s *shop) order(w http.ResponseWriter, r *http.Request) {
@@ -121,7 +128,21 @@ func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	fmt.Fprintf(w, `{"order_id":%q,"status":%q,"quantity":1}`, id, status)
+	fmt.Fprintf(w, `{"order_id":%q,"status":%q,"reason":%q,"quantity":1}`, id, status, s.reason)
+}
+
+func (s *shop) show(w http.ResponseWriter, r *http.Request) {
+	if s.token != "" && r.Header.Get("Authorization") != "Bearer "+s.token {
+		refuse(w, http.StatusUnauthorized, 0)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := activity{State: "open", PayWindowSeconds: int64(s.patience), Redis: &inRedis{State: "open"}}
+	if s.shown != nil {
+		s.shown(&a)
+	}
+	_ = json.NewEncoder(w).Encode(a)
 }
 
 func (s *shop) audit(w http.ResponseWriter, r *http.Request) {
@@ -142,7 +163,7 @@ func (s *shop) audit(w http.ResponseWriter, r *http.Request) {
 	}
 	n := int64(len(s.owners))
 	a := audit{
-		Total: s.total, Available: s.stock, Sold: s.total - s.stock, Consistent: true,
+		Total: s.total, Available: s.stock, Sold: s.total - s.stock, Consistent: true, QueueKnown: true,
 		Orders: map[string]int64{"created": n}, Units: map[string]int64{"created": n},
 	}
 	if s.patience > 0 {

@@ -15,7 +15,7 @@ type tally struct {
 	orders         map[string]told // by order id
 	units          map[int]int     // queued, by buyer
 	unknown        int             // clicks that may have bought
-	firstErr       error           // of a click without an answer
+	firstErr       error           // why a click has no proper answer
 	twice          []string        // order ids that two buyers were told
 }
 
@@ -42,6 +42,7 @@ func (t *tally) add(a answer) {
 		t.firstErr = cmp.Or(t.firstErr, a.err)
 	case a.kind == unexpected && (a.status/100 == 2 || a.status/100 == 5):
 		t.unknown++ // whatever it was, it does not say that nothing was bought
+		t.firstErr = cmp.Or(t.firstErr, fmt.Errorf("HTTP %d that no edge answers a purchase with", a.status))
 	case a.kind == queued:
 		if _, known := t.orders[a.orderID]; known {
 			t.twice = append(t.twice, a.orderID)
@@ -107,13 +108,12 @@ func percentile(sorted []time.Duration, p int) float64 {
 	return float64(sorted[max(i, 0)].Microseconds()) / 1000
 }
 
-// greedy names a buyer who was told that he has more than limit units; "" if
-// there is none.
-func (t *tally) greedy(limit int) string {
+// greedy finds a buyer who was told that he has more than limit units.
+func (t *tally) greedy(limit int) (buyer, units int, found bool) {
 	for b, units := range t.units {
 		if units > limit {
-			return fmt.Sprintf("buyer-%d was told that %d units are his, the limit is %d", b, units, limit)
+			return b, units, true
 		}
 	}
-	return ""
+	return 0, 0, false
 }
