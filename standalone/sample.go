@@ -65,7 +65,7 @@ func create(ctx context.Context, all *activities.Service, s settings) (activitie
 	start := time.Now().UTC().Add(-10 * time.Second)
 	_, err := all.Create(ctx, activities.Draft{
 		ProductID: product, Title: title, Total: s.units, Limit: s.limit, PayWindow: s.payWindow,
-		Start: start.Format(time.RFC3339), End: start.Add(saleTime).Format(time.RFC3339),
+		Start: start.Format(time.RFC3339), End: start.Add(saleTime).Format(time.RFC3339), Manual: true,
 	})
 	if err != nil {
 		return activities.View{}, err

@@ -86,7 +86,7 @@ func describe(d Deps, mux *http.ServeMux) {
 	register(api, http.MethodGet, "/api/activities", "list-activities", "All activities, with their counters in Redis", h.list)
 	huma.Register(api, huma.Operation{
 		OperationID: "create-activity", Method: http.MethodPost, Path: "/api/activities", DefaultStatus: http.StatusCreated,
-		Summary: "Create an activity; preheat and open it to sell", Errors: problems, MaxBodyBytes: maxBody,
+		Summary: "Create an activity; a backend opens it ahead of its start", Errors: problems, MaxBodyBytes: maxBody,
 	}, h.create)
 	register(api, http.MethodGet, "/api/activities/{product_id}", "show-activity", "The activity a product sells through", h.show)
 	register(api, http.MethodGet, "/api/activities/{product_id}/audit", "audit-activity", "Compare Redis, queue and SQL", h.audit)
@@ -94,6 +94,11 @@ func describe(d Deps, mux *http.ServeMux) {
 	register(api, http.MethodPost, "/api/activities/{product_id}/preheat", "preheat-activity", "Load its stock into Redis, held; never over a live sale", h.preheat)
 	register(api, http.MethodPost, "/api/activities/{product_id}/open", "open-activity", "Open the gate", h.open)
 	register(api, http.MethodPost, "/api/activities/{product_id}/hold", "hold-activity", "Shut the gate until it is opened again", h.hold)
+	register(api, http.MethodPost, "/api/activities/{product_id}/resume", "resume-activity", "Open the gate again after a hold", h.resume)
+	huma.Register(api, huma.Operation{
+		OperationID: "change-stock", Method: http.MethodPost, Path: "/api/activities/{product_id}/stock",
+		Summary: "Add units to an open or held activity, or withdraw available ones", Errors: problems, MaxBodyBytes: maxBody,
+	}, h.stock)
 	register(api, http.MethodPost, "/api/activities/{product_id}/close", "close-activity", "End the sale for good", h.close)
 	register(api, http.MethodGet, "/api/orders/{order_id}", "show-order", "A stored order", h.order)
 	describeDead(api, h)

@@ -140,7 +140,7 @@ func TestSaleThroughTheAPI(t *testing.T) {
 	created := s.do(t, request{method: http.MethodPost, path: "/api/activities", body: draft(unchanged)})
 	require.Equal(t, http.StatusCreated, created.Code, created.Body)
 	require.Equal(t, http.StatusConflict, s.do(t, request{method: http.MethodPost, path: "/api/activities", body: draft(unchanged)}).Code)
-	for _, step := range []struct{ verb, state string }{{"preheat", "held"}, {"open", "open"}, {"hold", "held"}, {"open", "open"}, {"close", "closed"}, {"close", "closed"}} {
+	for _, step := range []struct{ verb, state string }{{"preheat", "held"}, {"open", "open"}, {"hold", "held"}, {"resume", "open"}, {"close", "closed"}, {"close", "closed"}} {
 		out := s.do(t, request{method: http.MethodPost, path: "/api/activities/1001/" + step.verb})
 		require.Equal(t, http.StatusOK, out.Code, out.Body)
 		var a Activity
@@ -159,6 +159,42 @@ func TestSaleThroughTheAPI(t *testing.T) {
 	require.Zero(t, audit["drift"])
 	require.Equal(t, true, audit["consistent"])
 	require.Equal(t, map[string]any{}, audit["orders"])
+}
+
+func TestStockThroughTheAPI(t *testing.T) {
+	s := newSite(t, "")
+	created := s.do(t, request{method: http.MethodPost, path: "/api/activities", body: draft(func(d map[string]any) { d["manual"] = true })})
+	require.Contains(t, created.Body.String(), `"manual":true`)
+	for _, step := range []struct {
+		path, body string
+		status     int
+		says       string
+	}{
+		{"stock", `{"add":5}`, 409, "scheduled"},
+		{"resume", "", 409, "never held"},
+		{"preheat", "", 200, `"state":"held"`},
+		{"stock", `{"add":5}`, 200, `"total":10`},
+		{"stock", `{"add":5,"if_total":5}`, 409, "its total is 10, not 5"},
+		{"stock", `{"withdraw":3}`, 200, `"available":7`},
+		{"stock", `{"withdraw":7}`, 409, "at least one must stay"},
+		{"stock", `{}`, 422, "one of add and withdraw"},
+		{"stock", `{"add":1,"withdraw":1}`, 422, "body.add"},
+		{"stock", `{"add":0}`, 422, "body.add"},
+		{"stock", `{"set":1}`, 422, "set"},
+	} {
+		out := s.do(t, request{method: http.MethodPost, path: "/api/activities/1001/" + step.path, body: step.body})
+		require.Equal(t, step.status, out.Code, "%s %s: %s", step.path, step.body, out.Body)
+		require.Contains(t, out.Body.String(), step.says)
+	}
+	a, err := s.store.LiveActivity(t.Context(), "1001")
+	require.NoError(t, err)
+	_, err = s.store.ChangeTotal(t.Context(), a.ID, 7, 9)
+	require.NoError(t, err)
+	require.Contains(t, s.do(t, request{path: "/api/activities/1001"}).Body.String(), `"target":9`)
+	require.NoError(t, s.store.SetActivityState(t.Context(), a.ID, []store.ActivityState{store.Held}, store.Closed))
+	_, err = s.store.Archive(t.Context(), a.ID)
+	require.NoError(t, err)
+	require.Contains(t, s.do(t, request{path: "/api/activities/1001"}).Body.String(), `"archived_at":"2`)
 }
 
 func TestOrder(t *testing.T) {

@@ -37,6 +37,16 @@ type (
 			Total            int64  `json:"total" minimum:"1" maximum:"1000000000" doc:"Units to sell."`
 			Limit            int    `json:"limit,omitempty" minimum:"1" maximum:"999" default:"1" doc:"Units per user."`
 			PayWindowSeconds int64  `json:"pay_window_seconds,omitempty" minimum:"0" maximum:"604800" doc:"0: no payment stage."`
+			Manual           bool   `json:"manual,omitempty" doc:"Leave preheat and open to the operator; no backend does them."`
+		}
+	}
+
+	stockInput struct {
+		ProductID string `path:"product_id" maxLength:"64"`
+		Body      struct {
+			Add      int64 `json:"add,omitempty" minimum:"1" maximum:"1000000000" doc:"Units to add."`
+			Withdraw int64 `json:"withdraw,omitempty" minimum:"1" maximum:"1000000000" doc:"Units to withdraw; only available ones can be."`
+			IfTotal  int64 `json:"if_total,omitempty" minimum:"1" maximum:"1000000000" doc:"Refuse unless the total is this one; so a repeat does not change it twice."`
 		}
 	}
 
@@ -86,6 +96,7 @@ func (h *handlers) create(ctx context.Context, in *createInput) (*activityOutput
 		Total:     b.Total,
 		Limit:     b.Limit,
 		PayWindow: time.Duration(b.PayWindowSeconds) * time.Second,
+		Manual:    b.Manual,
 	})
 	if err != nil {
 		return nil, h.problem(err)
@@ -108,6 +119,14 @@ func (h *handlers) open(ctx context.Context, in *startInput) (*activityOutput, e
 
 func (h *handlers) hold(ctx context.Context, in *byProduct) (*activityOutput, error) {
 	return h.activity(h.Activities.Hold(ctx, in.ProductID))
+}
+
+func (h *handlers) resume(ctx context.Context, in *startInput) (*activityOutput, error) {
+	return h.activity(h.Activities.Resume(ctx, in.ProductID, in.options()...))
+}
+
+func (h *handlers) stock(ctx context.Context, in *stockInput) (*activityOutput, error) {
+	return h.activity(h.Activities.ChangeStock(ctx, in.ProductID, activities.Change(in.Body)))
 }
 
 func (h *handlers) close(ctx context.Context, in *byProduct) (*activityOutput, error) {

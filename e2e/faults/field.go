@@ -178,7 +178,7 @@ func (f *Field) open(ctx context.Context, total int64, limit int) (sale, error) 
 	for _, args := range [][]string{
 		{
 			"activity", "create", "--product", s.product, "--title", "Sale", "--total", fmt.Sprint(total), "--limit", fmt.Sprint(limit),
-			"--start", "2026-01-01T00:00:00+08:00", "--end", "2100-01-01T00:00:00+08:00",
+			"--start", "2026-01-01T00:00:00+08:00", "--end", "2100-01-01T00:00:00+08:00", "--manual",
 		},
 		{"activity", "preheat", s.product},
 		{"activity", "open", s.product},

@@ -38,10 +38,11 @@ function show(activity, audit) {
   const number = (value) => (value === undefined ? "–" : value.toLocaleString("en"));
   cell(row, activity.product_id);
   cell(row, activity.title);
-  cell(row, stock && stock.state !== activity.state ? activity.state + " (Redis: " + stock.state + ")" : activity.state);
+  const state = activity.archived_at ? "archived" : activity.state;
+  cell(row, stock && stock.state !== activity.state ? state + " (Redis: " + stock.state + ")" : state);
   const moving = audit && !audit.consistent;
   cell(row, moving ? "moving" : number(audit?.drift), "n" + (audit && !moving ? (audit.drift === 0 ? " good" : " bad") : ""));
-  cell(row, number(activity.total), "n");
+  cell(row, number(activity.total) + (activity.target ? " → " + number(activity.target) : ""), "n");
   for (const name of ["available", "frozen", "sold", "outbox"]) {
     cell(row, number(stock?.[name]), "n");
   }

@@ -19,11 +19,15 @@ const commandWithin = 15 * time.Second
 func newActivity(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "activity",
-		Short: "Create, open, close and audit sales",
-		Long: `An activity is one sale of one product. It is created in SQL, preheated into
-Redis, opened, and closed for good; hold shuts it for a while. The commands work
-on the stores themselves; no backend need run.`,
+		Short: "Create, hold, resize, close and audit sales",
+		Long: `An activity is one sale of one product. To create it is enough: a backend (seckilld
+serve) preheats it into Redis and opens it ahead of its start, closes it after its
+end, and archives it once every order is settled. The commands do each step by
+hand, or hold a sale for a while, or change its total. They work on the stores
+themselves; no backend need run.`,
 		Example: `  seckilld activity list
+  seckilld activity hold 1001 && seckilld activity resume 1001
+  seckilld activity stock 1001 --add 50
   seckilld activity audit 1001 --json`,
 		Args: usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -35,6 +39,8 @@ on the stores themselves; no backend need run.`,
 		starting(a, "preheat", "Load the stock into Redis, held; never over a live sale", (*activities.Service).Preheat),
 		starting(a, "open", "Open the gate", (*activities.Service).Open),
 		byProduct(a, "hold", "Shut the gate until it is opened again", (*activities.Service).Hold),
+		starting(a, "resume", "Open the gate again after a hold", (*activities.Service).Resume),
+		newStock(a),
 		byProduct(a, "close", "End the sale for good; what is reserved is still stored", (*activities.Service).Close),
 		newAudit(a),
 	)
@@ -45,7 +51,7 @@ func newCreate(a *app) *cobra.Command {
 	var d activities.Draft
 	c := &cobra.Command{
 		Use:   "create",
-		Short: "Create an activity; preheat and open it to sell",
+		Short: "Create an activity; a backend opens it ahead of its start",
 		Example: `  seckilld activity create --product 1001 --title "Phone at half price" --total 100 --limit 1 \
     --start 2026-11-11T20:00:00+08:00 --end 2026-11-11T22:00:00+08:00 --pay-window 15m`,
 		Args: usage(cobra.NoArgs),
@@ -68,6 +74,7 @@ func newCreate(a *app) *cobra.Command {
 	f.Int64Var(&d.Total, "total", 0, "units to sell, 1 to 1000000000")
 	f.IntVar(&d.Limit, "limit", 1, "units per user, 1 to 999")
 	f.DurationVar(&d.PayWindow, "pay-window", 0, "how long a buyer may take to pay, up to 168h; 0: no payment stage")
+	f.BoolVar(&d.Manual, "manual", false, "leave preheat and open to you; no backend does them")
 	a.jsonFlag(c)
 	return c
 }
@@ -122,6 +129,20 @@ func starting(a *app, name, short string, do func(*activities.Service, context.C
 		return do(s, ctx, product)
 	})
 	c.Flags().BoolVar(&accept, "accept-redis-risk", false, "go on though Redis evicts keys, does not persist or is too small; for development")
+	return c
+}
+
+func newStock(a *app) *cobra.Command {
+	var change activities.Change
+	c := byProduct(a, "stock", "Add units to a sale that is open or held, or withdraw available ones", func(s *activities.Service, ctx context.Context, product string) (activities.View, error) {
+		return s.ChangeStock(ctx, product, change)
+	})
+	c.Example = `  seckilld activity stock 1001 --add 50
+  seckilld activity stock 1001 --withdraw 20 --if-total 150`
+	f := c.Flags()
+	f.Int64Var(&change.Add, "add", 0, "units to add")
+	f.Int64Var(&change.Withdraw, "withdraw", 0, "units to withdraw; only available ones can be")
+	f.Int64Var(&change.IfTotal, "if-total", 0, "refuse unless the total is this one; so a repeat does not change it twice")
 	return c
 }
 

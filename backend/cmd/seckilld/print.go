@@ -51,12 +51,20 @@ func (a *app) printView(view activities.View, err error) error {
 		if v.PayWindowSeconds > 0 {
 			fmt.Fprintf(w, "pay window\t%s\n", time.Duration(v.PayWindowSeconds)*time.Second)
 		}
-		fmt.Fprintf(w, "state\t%s\n", v.State)
+		fmt.Fprintf(w, "state\t%s\n", stateOf(v))
 		if r := v.Redis; r != nil {
 			fmt.Fprintf(w, "in Redis\t%s, available %d, frozen %d, sold %d, outbox %d\n", r.State, r.Available, r.Frozen, r.Sold, r.Outbox)
 		}
 		fmt.Fprintf(w, "why\t%s\n", v.Why)
 	})
+}
+
+// stateOf is the word for people: archived is a closed one's last state.
+func stateOf(v api.Activity) string {
+	if v.ArchivedAt != nil {
+		return "archived"
+	}
+	return v.State
 }
 
 func (a *app) printList(list []api.Activity) error {
@@ -70,7 +78,7 @@ func (a *app) printList(list []api.Activity) error {
 			if r := v.Redis; r != nil {
 				available, frozen, sold = fmt.Sprint(r.Available), fmt.Sprint(r.Frozen), fmt.Sprint(r.Sold)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", v.ProductID, v.ID, v.State, v.Total, available, frozen, sold, v.Why)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", v.ProductID, v.ID, stateOf(v), v.Total, available, frozen, sold, v.Why)
 		}
 	})
 }

@@ -78,10 +78,11 @@ func explain(err error) string {
 	return strings.TrimPrefix(err.Error(), errUsage.Error()+": ")
 }
 
-// optionOf names the options of activity create by their fields.
+// optionOf names the options of activity create and stock by their fields.
 var optionOf = map[string]string{
 	"id": "id", "product_id": "product", "title": "title", "start": "start", "end": "end",
 	"total": "total", "limit": "limit", "pay_window_seconds": "pay-window",
+	"add": "add", "withdraw": "withdraw", "if_total": "if-total",
 }
 
 // app is what all commands share.
@@ -103,7 +104,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (wrong state, not found,
 exists already), 4 audit or reconcile found what is left to be done.`,
 		Example: `  seckilld migrate --database mysql://seckill:secret@127.0.0.1:3306/seckill
   seckilld activity create --product 1001 --start 2026-11-11T20:00:00+08:00 --end 2026-11-11T22:00:00+08:00 --total 100
-  seckilld activity preheat 1001 && seckilld activity open 1001
   seckilld serve`,
 		Version:           version(),
 		SilenceErrors:     true,

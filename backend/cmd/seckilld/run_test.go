@@ -63,7 +63,7 @@ func TestSaleByCommands(t *testing.T) {
 	s := newShell(t)
 	require.Contains(t, s.must("migrate"), "the schema is up to date")
 	require.JSONEq(t, `{"applied":[]}`, s.must("migrate", "--json"))
-	require.Contains(t, s.must(create("--title", "Phone")...), "preheat it")
+	require.Contains(t, s.must(create("--title", "Phone", "--manual")...), "preheat it")
 	require.Contains(t, s.must("activity", "preheat", "1001"), "held")
 	require.Contains(t, s.must("activity", "open", "1001"), "selling")
 	var shown struct {
@@ -78,6 +78,12 @@ func TestSaleByCommands(t *testing.T) {
 	require.Contains(t, s.must("activity", "audit", "1001"), "drift       0")
 	require.Contains(t, s.must("activity", "list"), "selling")
 	require.Contains(t, s.must("activity", "hold", "1001", "--json"), `"state": "held"`)
+	require.Contains(t, s.must("activity", "resume", "1001"), "selling")
+	require.Contains(t, s.must("activity", "stock", "1001", "--add", "3", "--if-total", "7"), "available 10")
+	require.Contains(t, s.must("activity", "stock", "1001", "--withdraw", "8"), "units     2, 1 a user")
+	code, _, stderr := s.run("activity", "stock", "1001", "--withdraw", "8")
+	require.Equal(t, exitRefused, code)
+	require.Contains(t, stderr, "at least one must stay")
 	require.Contains(t, s.must("activity", "close", "1001"), "over for good")
 	var list struct {
 		Activities []any `json:"activities"`
@@ -102,6 +108,10 @@ func TestBadInput(t *testing.T) {
 		{"no product", []string{"activity", "show"}, nil, exitUsage, []string{"PRODUCT is missing"}},
 		{"bad product", []string{"activity", "show", "{1}"}, nil, exitUsage, []string{`"{1}"`, "A-Z a-z 0-9"}},
 		{"nothing given", []string{"activity", "create"}, nil, exitUsage, []string{"--product", "--start", "--end", "--total", "must be 1 to 1000000000"}},
+		{"no change", []string{"activity", "stock", "1001"}, nil, exitUsage, []string{"--add", "one of add and withdraw"}},
+		{"change both ways", []string{"activity", "stock", "1001", "--add", "1", "--withdraw", "1"}, nil, exitUsage, []string{"--add"}},
+		{"preheat late", []string{"serve", "--preheat-ahead", "0s"}, nil, exitUsage, []string{"--preheat-ahead", "1s or more"}},
+		{"keep nothing", []string{"serve", "--keep-keys", "-1s"}, nil, exitUsage, []string{"--keep-keys", "1s or more"}},
 		{"total is a word", create("--total", "many"), nil, exitUsage, []string{"--total", `"many"`}},
 		{"limit", create("--limit", "1000"), nil, exitUsage, []string{"--limit", `"1000"`, "1 to 999"}},
 		{"pay window", create("--pay-window", "-1s"), nil, exitUsage, []string{"--pay-window", `"-1s"`, "168h"}},
@@ -138,7 +148,7 @@ func TestHelpHasExamples(t *testing.T) {
 	s := newShell(t)
 	for _, command := range []string{
 		"", "serve", "migrate", "activity", "activity create", "activity list", "activity show", "activity preheat",
-		"activity open", "activity hold", "activity close", "activity audit", "order", "order show", "order pay", "order cancel",
+		"activity open", "activity hold", "activity resume", "activity stock", "activity close", "activity audit", "order", "order show", "order pay", "order cancel",
 		"refund", "refund list", "refund done",
 	} {
 		require.Contains(t, s.must(append(strings.Fields(command), "--help")...), "Examples:", command)

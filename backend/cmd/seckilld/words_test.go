@@ -40,6 +40,8 @@ func TestNoSchema(t *testing.T) {
 				{"activity", "preheat", "1001"},
 				{"activity", "open", "1001"},
 				{"activity", "hold", "1001"},
+				{"activity", "resume", "1001"},
+				{"activity", "stock", "1001", "--add", "1"},
 				{"activity", "close", "1001"},
 				{"activity", "audit", "1001"},
 				{"reconcile"},
