@@ -71,6 +71,11 @@ func newOrderPay(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pay ORDER --payment REFERENCE",
 		Short: "Note a payment; one that comes too late is kept as refund_due",
+		Long: `pay notes a payment, as the payment service does by the API. It exits with 0 once the
+payment is noted, whatever it did to the order: the outcome says that, in the text and in
+--json. applied: the order is paid. refund_due: the order had been paid, cancelled, expired
+or rejected before and stays so; the money is to go back. refunded: it has gone back.
+3 is a payment that is not noted: no such order, another order's payment, no payment stage.`,
 		Example: `  seckilld order pay 01kb0c3v9t4z6q8w2x5y7a1d3f --payment pi_3Mt42
   seckilld order pay 01kb0c3v9t4z6q8w2x5y7a1d3f --payment pi_3Mt42 --json`,
 		Args: one("ORDER"),
@@ -113,7 +118,7 @@ func newOrderCancel(a *app) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&reason, "reason", "", "a `word` for why, kept with the order")
+	c.Flags().StringVar(&reason, "reason", "", "a `word` for why, kept with the order: up to 32 of a-z 0-9 and _")
 	a.jsonFlag(c)
 	return c
 }

@@ -51,9 +51,16 @@ func TestOrdersAndRefunds(t *testing.T) {
 		require.Equal(t, repeat, out.Repeat)
 	}
 	require.Contains(t, s.must("order", "cancel", gone, "--reason", "fraud"), "cancelled: fraud")
-	require.Contains(t, s.must("order", "pay", gone, "--payment", "p/2"), "refund_due")
+	require.Contains(t, s.must("order", "show", s.bought()), "to be paid by")
+	late := s.must("order", "pay", gone, "--payment", "p/2")
+	require.Contains(t, late, "refund_due")
+	require.Contains(t, late, "seckilld refund done p/2")
+	require.NotContains(t, late, "to be paid by", "it is cancelled")
+	var again api.Paid
+	require.NoError(t, json.Unmarshal([]byte(s.must("order", "pay", gone, "--payment", "p/2", "--json")), &again))
+	require.Equal(t, "refund_due", again.Outcome)
 	audit := s.must("activity", "audit", "1001")
-	require.Contains(t, audit, "available 6 + frozen 0 + sold 1")
+	require.Contains(t, audit, "available 5 + frozen 1 + sold 1")
 	require.Contains(t, audit, "drift")
 
 	var shown api.OrderShown

@@ -33,6 +33,9 @@ func (a *app) printPaid(m store.Moved) error {
 	return a.columns(func(w io.Writer) {
 		writeOrder(w, paid.Order)
 		writePayment(w, paid.Payment)
+		if paid.Outcome == string(store.RefundDue) {
+			fmt.Fprintf(w, "to do\tthe order is not paid by it: give the money back, then seckilld refund done %s\n", paid.Payment.ID)
+		}
 	})
 }
 
@@ -80,7 +83,7 @@ func writeOrder(w io.Writer, o api.Order) {
 		state += ": " + o.Reason
 	}
 	fmt.Fprintf(w, "state\t%s, since %s\n", state, o.UpdatedAt.Format(time.RFC3339))
-	if o.Due != nil {
+	if o.Due != nil && o.State == string(order.Created) {
 		fmt.Fprintf(w, "to be paid by\t%s\n", o.Due.Format(time.RFC3339))
 	}
 }
