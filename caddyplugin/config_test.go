@@ -109,7 +109,7 @@ func TestFailedReloadKeepsTheGate(t *testing.T) {
 		running := e.theGate()
 		for _, bad := range []string{
 			e.config("", "seckill {\n\tidentity {cookie.user}\n}"), // refused after the app
-			e.config("linger 1h", byHeader),                      // refused by the gate
+			e.config("linger 1h", byHeader),                        // refused by the gate
 		} {
 			config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(bad), nil)
 			require.NoError(t, err)

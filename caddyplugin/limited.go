@@ -38,7 +38,9 @@ var limitProblems = func() (all [len(limit.Levels)]problem) {
 }()
 
 // entrance is what asks the limits that need not know who is calling.
-type entrance interface{ Enter(netip.Addr) limit.Verdict }
+type entrance interface {
+	Enter(netip.Addr) limit.Verdict
+}
 
 // enter asks the limits on the client's address and on the whole; false if it has
 // answered the request with their refusal.

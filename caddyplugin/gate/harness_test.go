@@ -46,7 +46,7 @@ var brokers struct {
 }
 
 // setup builds a gate on an empty Redis; change may adjust config and deps.
-func setup(t *testing.T, url string, change ...func(*Config, *Deps)) *bench {
+func setup(t testing.TB, url string, change ...func(*Config, *Deps)) *bench {
 	t.Helper()
 	rdb, err := lua.NewClient(url, "gate-test")
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func setup(t *testing.T, url string, change ...func(*Config, *Deps)) *bench {
 }
 
 // preheat opens a sale; change may adjust it.
-func (b *bench) preheat(t *testing.T, total int64, change ...func(*lua.Activity)) lua.Activity {
+func (b *bench) preheat(t testing.TB, total int64, change ...func(*lua.Activity)) lua.Activity {
 	t.Helper()
 	now := time.Now().Truncate(time.Millisecond)
 	a := lua.Activity{
@@ -92,7 +92,7 @@ func (b *bench) preheat(t *testing.T, total int64, change ...func(*lua.Activity)
 	return a
 }
 
-func (b *bench) click(t *testing.T, user string) Decision {
+func (b *bench) click(t testing.TB, user string) Decision {
 	t.Helper()
 	return b.Reserve(t.Context(), Click{ProductID: product, UserID: user, Quantity: 1})
 }
