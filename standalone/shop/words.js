@@ -24,12 +24,14 @@ const refusals = {
   "-6": "Sold out: every unit is taken. A unit that is given back is on sale again.",
   "-7": "Fewer units are left than you asked for. Try a smaller quantity.",
   "-8": "The sale is paused for a moment. Nothing is lost; try again shortly.",
+  "-10": "Too many clicks at once. Wait a moment.",
+  "-11": "The crowd is larger than what is left. Try again in a second.",
 };
 
 // Refusals that carry no code, by the HTTP status.
 const statuses = {
   401: "The shop does not know who you are. Log in first.",
-  429: "Too many clicks from your address. Wait a moment.",
+  429: "Too many open pages. Close one.",
   503: "The shop cannot answer at the moment. Try again shortly.",
 };
 
