@@ -40,6 +40,7 @@ type crowd struct {
 	clicks   []history.Click
 	told     []history.Told
 	open     []history.Click // accepted, fate not known yet
+	promised []history.Click // accepted, as they came
 	healed   time.Time       // zero until the fault is over
 	selling  []time.Time     // each edge's first useful answer after that
 	sellingC chan struct{}   // closed when all have
@@ -55,6 +56,7 @@ func gather(ctx context.Context, c *client, seed uint64) *crowd {
 	for i := range clickers {
 		w.work.Go(func() { w.shop(rand.New(rand.NewPCG(seed, uint64(i)))) })
 	}
+	w.work.Go(w.remind)
 	for i := range pollers {
 		w.work.Go(func() { w.poll(rand.New(rand.NewPCG(seed, uint64(1000+i)))) })
 	}
@@ -113,6 +115,7 @@ func (w *crowd) note(c history.Click) {
 	w.clicks = append(w.clicks, c)
 	if c.Status == http.StatusAccepted {
 		w.open = append(w.open, c)
+		w.promised = append(w.promised, c)
 	}
 	if w.healed.IsZero() || c.Start.Before(w.healed) || c.Status == 0 || c.Status == http.StatusServiceUnavailable {
 		return
@@ -188,6 +191,33 @@ func (w *crowd) poll(r *rand.Rand) {
 			}
 		}
 		w.mu.Unlock()
+	}
+}
+
+// remind asks for the fate of each order when it has been promised, while the fault
+// may last.
+func (w *crowd) remind() {
+	for n := 0; ; {
+		w.mu.Lock()
+		var c history.Click
+		if n < len(w.promised) {
+			c = w.promised[n]
+		}
+		w.mu.Unlock()
+		if c.OrderID == "" {
+			if !w.rest(pollEvery) {
+				return
+			}
+			continue
+		}
+		if !w.rest(time.Until(c.ResolveBy)) {
+			return
+		}
+		told := w.fate(w.ctx, n%len(w.edges), c.Buyer, c.OrderID)
+		w.mu.Lock()
+		w.told = append(w.told, told)
+		w.mu.Unlock()
+		n++
 	}
 }
 

@@ -55,7 +55,7 @@ func Open(ctx context.Context, dir string) (*Field, error) {
 	f := &Field{fsync: everysec}
 	if f.Stack, err = stack.Start(ctx, dir, stack.Options{
 		Proxied: true, KillPoints: true, Caddyfile: caddyfile(),
-		RedisArgs: redisArgs(everysec),
+		RedisArgs: redisArgs(everysec), BackendArgs: []string{"--resolve-within", resolveWithin.String()},
 	}); err != nil {
 		return f, err
 	}

@@ -29,6 +29,8 @@ type Kind struct {
 	Forgetful bool
 	// DeadLetters says that the fault itself makes dead letters.
 	DeadLetters bool
+	// Promise: see history.History.
+	Promise bool
 	// Make chooses a victim.
 	Make func(f *Field, r *rand.Rand) Fault
 }
@@ -39,6 +41,8 @@ var (
 	moment = [2]time.Duration{50 * time.Millisecond, 400 * time.Millisecond}
 	short  = [2]time.Duration{200 * time.Millisecond, 1500 * time.Millisecond}
 	long   = [2]time.Duration{800 * time.Millisecond, 4 * time.Second}
+	// beyond the promise: orders of the whole fault are due before it heals.
+	beyond = [2]time.Duration{resolveWithin + 4*time.Second, resolveWithin + 8*time.Second}
 )
 
 // unheard is a little below the edges' reserve_timeout: who has his answer sooner
@@ -58,6 +62,5 @@ func Kinds() []Kind {
 	all = append(all, redisKinds()...)
 	all = append(all, rabbitKinds()...)
 	all = append(all, databaseKinds()...)
-	all = append(all, spoiltKinds()...)
 	return append(all, killKinds()...)
 }

@@ -114,6 +114,8 @@ func processKinds() []Kind {
 		{Name: "redis and backend killed", Last: short, Make: killed(theRedis, anyBackend)},
 		{Name: "rabbitmq killed", Last: short, Make: killed(theRabbitMQ)},
 		{Name: "rabbitmq stopped", Last: long, Make: stopped(theRabbitMQ)},
+		{Name: "rabbitmq killed for long", Last: beyond, Promise: true, Make: killed(theRabbitMQ)},
+		{Name: "rabbitmq stopped for long", Last: beyond, Promise: true, Make: stopped(theRabbitMQ)},
 		{Name: "rabbitmq and edge killed", Last: short, Make: killed(theRabbitMQ, anyEdge)},
 		{Name: "mariadb killed", Last: short, Make: killed(theMariaDB)},
 		{Name: "mariadb stopped", Last: long, Make: stopped(theMariaDB)},

@@ -112,7 +112,7 @@ func (f *Field) play(ctx context.Context, k Kind, p plan, out *Result) (err erro
 	}
 
 	h := &history.History{
-		Total: p.total, Limit: p.limit, Forgetful: k.Forgetful, Unheard: unheard, Healed: healed, Bound: bound,
+		Total: p.total, Limit: p.limit, Forgetful: k.Forgetful, Promise: k.Promise, Unheard: unheard, Healed: healed, Bound: bound,
 		Clicks: crowd.clicks, Told: crowd.told,
 	}
 	if err := f.await(ctx, s, h); err != nil {
@@ -125,7 +125,8 @@ func (f *Field) play(ctx context.Context, k Kind, p plan, out *Result) (err erro
 		}
 		return click.ResolveBy
 	})...)
-	if h.End, err = f.read(ctx, s); err != nil {
+	// Copies of orders that are stored may still have come.
+	if err := f.await(ctx, s, h); err != nil {
 		return err
 	}
 	if h.End.Drift, err = f.drift(ctx, s); err != nil {

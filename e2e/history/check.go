@@ -59,6 +59,7 @@ func Check(h *History) Verdict {
 	c.units()
 	c.buyers()
 	c.orders()
+	c.promises()
 	c.origins()
 	c.steadiness()
 	c.ends()
@@ -204,6 +205,22 @@ func (c *check) orders() {
 			c.fail(Lost, "order %s of %s is not stored; he is told %q %s (HTTP %d), Redis has %q",
 				id, click.Buyer, told.State, told.Reason, told.Status, mark(entry, known))
 		}
+	}
+}
+
+// promises looks for orders that read "queued" after their time.
+func (c *check) promises() {
+	if !c.Promise {
+		return
+	}
+	late := map[string]bool{}
+	for _, t := range c.Told {
+		click := c.clicks[t.OrderID]
+		if click == nil || late[t.OrderID] || t.Status != 200 || t.State != order.Queued || !t.At.After(click.ResolveBy) {
+			continue
+		}
+		late[t.OrderID] = true
+		c.fail(Stuck, "order %s was still queued %v after its resolve_by", t.OrderID, t.At.Sub(click.ResolveBy))
 	}
 }
 

@@ -134,6 +134,13 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 			h.forget(3)
 			h.tell(3, 200, order.Queued, "")
 		}, map[Kind]int{Stuck: 1}},
+		{"an order that is queued after its promise, where nothing excuses it", func(h *History) {
+			h.Promise = true
+			for _, after := range []time.Duration{9, 11, 12} {
+				h.Told = append(h.Told, Told{OrderID: id(1), At: begin.Add(after * time.Second), Status: 200, State: order.Queued})
+			}
+			h.tell(1, 200, order.Created, "")
+		}, map[Kind]int{Stuck: 1}},
 		{"a lost order that Redis had granted", func(h *History) {
 			h.Unheard = 2 * time.Second
 			lose(h)

@@ -65,6 +65,9 @@ type History struct {
 	// (or was emptied) together with an edge. Then, and only then, a queued order
 	// may be lost, and its buyer must be told so.
 	Forgetful bool
+	// Promise says that what is broken is no reason to be late: an order whose buyer
+	// reads "queued" after its resolve_by is stuck.
+	Promise bool
 	// Unheard is how long after its click a "queued" comes that is given without
 	// Redis's word. Nothing is reserved for it yet: if Redis stays away too long, or
 	// the edge dies, it comes to nothing, and its buyer must be told so. 0: never.

@@ -85,7 +85,7 @@ func answerWith(o lua.Outcome) reply {
 		return soldOut
 	case lua.TooFew:
 		return fewerLeft
-	case lua.Held, lua.Crowded, lua.Limited:
+	case lua.Held:
 		return comeAgain
 	default:
 		return impossible

@@ -40,8 +40,9 @@ type Options struct {
 	KillPoints bool
 	// Caddyfile is the edges'; nil means this repository's.
 	Caddyfile []byte
-	// RedisArgs are added to redis-server's command line.
-	RedisArgs []string
+	// RedisArgs are added to redis-server's command line, BackendArgs to that of
+	// seckilld serve.
+	RedisArgs, BackendArgs []string
 }
 
 // What the backends log in to the database as: somebody whom a read-only server
@@ -196,7 +197,7 @@ func (s *Stack) AddBackend(ctx context.Context) (*Backend, error) {
 // StartBackend starts a backend that has ended again, at its address, with
 // further environment variables.
 func (s *Stack) StartBackend(ctx context.Context, b *Backend, env ...string) (err error) {
-	cmd := exec.Command(s.seckilld, "serve", "--listen", b.addr)
+	cmd := exec.Command(s.seckilld, append([]string{"serve", "--listen", b.addr}, s.options.BackendArgs...)...)
 	cmd.Env = backendEnv(s.addressesOf(b.Lines), env...)
 	b.Process, err = servicetest.Start("seckilld", cmd, b.Log)
 	if err != nil {
