@@ -102,6 +102,11 @@ func (b *Backend) present(ctx context.Context) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
+			if b.settler.Pending() > 0 {
+				// It ends like one that has died: whoever reconciles then looks for what
+				// Redis has not been told of.
+				return
+			}
 			call, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
 			if err := lua.AbsentBackends(call, b.deps.Redis, b.id); err != nil {

@@ -34,8 +34,12 @@ type batch struct {
 	late int
 }
 
-// add takes one order, and stores what has gathered when that is enough.
+// add takes one order, and stores what has gathered when that is enough. A name that
+// no buyer can have owns nothing.
 func (b *batch) add(ctx context.Context, user string, e lua.Entry) error {
+	if !order.ValidUser(user) {
+		return nil
+	}
 	b.orders = append(b.orders, order.Order{
 		ID: e.OrderID, ActivityID: b.activity.ID, ProductID: b.activity.ProductID, UserID: user,
 		Quantity: e.Quantity, Claim: e.Claim, ReservedAt: e.At,

@@ -42,6 +42,8 @@ type Watch struct {
 	known  []store.Activity
 	listed time.Time
 	plans  map[string]*plan
+	// silent are the backends that were dead at the last look; nil before the first.
+	silent map[string]bool
 	slots  chan struct{}
 	jobs   sync.WaitGroup
 }
@@ -59,6 +61,7 @@ type plan struct {
 	doubt, uncertain time.Time
 	words            string
 	rest             time.Time
+	suspicion
 }
 
 // NewWatch makes a watch over all activities.
@@ -96,6 +99,7 @@ func (w *Watch) pass(ctx context.Context, now time.Time) (err error) {
 			// What is known is looked after all the same: a gate can be shut without SQL.
 			err = fmt.Errorf("listing activities: %w", failed)
 		}
+		err = errors.Join(err, w.deaths(ctx, now))
 	}
 	for _, a := range w.known {
 		if a.State == store.Scheduled {
@@ -116,7 +120,7 @@ func (w *Watch) pass(ctx context.Context, now time.Time) (err error) {
 func (w *Watch) glance(ctx context.Context, a store.Activity, now time.Time) error {
 	p := w.plans[a.ID]
 	if p == nil {
-		p = &plan{full: now.Add(everyway), inspectPause: doubtFor, rebuildPause: retry}
+		p = &plan{full: now.Add(everyway), inspectPause: doubtFor, rebuildPause: retry, suspicion: suspicion{crash: now}}
 		w.plans[a.ID] = p
 	}
 	p.mu.Lock()
@@ -141,8 +145,10 @@ func (w *Watch) glance(ctx context.Context, a store.Activity, now time.Time) err
 		p.rest = now.Add(closedRest)
 		return nil
 	}
-	if p.due(a, s, now) {
+	if p.due(a, s, now) || p.stands(a, s, now) {
 		w.begin(ctx, p, func(ctx context.Context) { w.inspect(ctx, a, p) })
+	} else if p.asks(a, s, now) {
+		w.begin(ctx, p, func(ctx context.Context) { w.askPaid(ctx, a, p) })
 	} else if a.State == store.Closed && p.doubt.IsZero() {
 		p.rest = now.Add(closedRest)
 	}
@@ -229,8 +235,10 @@ func (w *Watch) inspect(ctx context.Context, a store.Activity, p *plan) {
 		p.inspect = now.Add(max(p.inspectPause, share*now.Sub(began)))
 		p.inspectPause = min(2*p.inspectPause, longPause)
 	}
+	p.next = now.Add(max(listEvery, share*now.Sub(began)))
 	if inspected {
 		p.full = now.Add(everyway)
+		p.settled(began)
 	}
 	if err != nil && ctx.Err() == nil {
 		w.Log.Warn("reconcile: inspection failed", "product", a.ProductID, "error", err)

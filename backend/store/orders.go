@@ -64,6 +64,18 @@ func (s *Store) rowsByID(db *gorm.DB, ids []string) (map[string]orderRow, error)
 	return found, nil
 }
 
+// Units counts the units of an activity's orders in one state.
+func (s *Store) Units(ctx context.Context, activity string, state order.State) (units int64, err error) {
+	db, cancel := s.session(ctx)
+	defer cancel()
+	err = db.Model(&orderRow{}).Select("COALESCE(SUM(quantity), 0)").
+		Where("activity_id = ? AND state = ?", activity, string(state)).Scan(&units).Error
+	if err != nil {
+		return 0, fmt.Errorf("counting the %s units of activity %q: %w", state, activity, err)
+	}
+	return units, nil
+}
+
 // Totals counts the orders of an activity and their units by state, in one
 // consistent read. States without orders are absent.
 func (s *Store) Totals(ctx context.Context, activity string) (map[order.State]Total, error) {
