@@ -189,7 +189,7 @@ func (w *world) sale(total int64, payWindow time.Duration) store.Activity {
 	s := w.service()
 	a, err := s.Create(w.Context(), activities.Draft{
 		ProductID: w.product, Total: total, Limit: 1, PayWindow: payWindow,
-		Start: time.Now().Add(-time.Minute).Format(time.RFC3339), End: time.Now().Add(time.Hour).Format(time.RFC3339),
+		Start: time.Now().Add(-time.Minute).Format(time.RFC3339), End: time.Now().Add(time.Hour).Format(time.RFC3339), Manual: true,
 	})
 	require.NoError(w, err)
 	_, err = s.Preheat(w.Context(), w.product)

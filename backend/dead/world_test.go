@@ -122,7 +122,7 @@ func (w *world) sale(total int64) {
 	product := fmt.Sprint("P", counter.Add(1))
 	a, err := s.Create(w.Context(), activities.Draft{
 		ProductID: product, Total: total, Limit: 1,
-		Start: time.Now().Add(-time.Minute).Format(time.RFC3339), End: time.Now().Add(time.Hour).Format(time.RFC3339),
+		Start: time.Now().Add(-time.Minute).Format(time.RFC3339), End: time.Now().Add(time.Hour).Format(time.RFC3339), Manual: true,
 	})
 	require.NoError(w, err)
 	_, err = s.Preheat(w.Context(), product)

@@ -184,7 +184,7 @@ func (w *world) sale(total int64, limit int, payWindow time.Duration) {
 	s := w.service()
 	_, err := s.Create(w.Context(), activities.Draft{
 		ProductID: w.product, Total: total, Limit: limit, PayWindow: payWindow,
-		Start: time.Now().Add(-time.Minute).Format(time.RFC3339), End: time.Now().Add(time.Hour).Format(time.RFC3339),
+		Start: time.Now().Add(-time.Minute).Format(time.RFC3339), End: time.Now().Add(time.Hour).Format(time.RFC3339), Manual: true,
 	})
 	require.NoError(w, err)
 	_, err = s.Preheat(w.Context(), w.product, activities.AcceptRedisRisk)
