@@ -92,7 +92,7 @@ func TestASaleOnTwoEdgesAndTwoBackends(t *testing.T) {
 	for _, args := range [][]string{
 		{
 			"activity", "create", "--product", "1001", "--title", "Phone", "--total", "100",
-			"--start", "2026-01-01T00:00:00+08:00", "--end", "2100-01-01T00:00:00+08:00",
+			"--start", "2026-01-01T00:00:00+08:00", "--end", "2100-01-01T00:00:00+08:00", "--manual",
 		},
 		{"activity", "preheat", "1001"},
 		{"activity", "open", "1001"},
