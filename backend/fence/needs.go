@@ -1,6 +1,9 @@
 package fence
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/lua"
 )
@@ -34,6 +37,18 @@ func Needs(a store.Activity, s lua.Snapshot, there bool) (why string, certain bo
 		return "", false
 	case !s.Proven():
 		return "Redis was restarted or failed over", true
+	case !sameTerms(a, s):
+		return "Redis sells under other terms than SQL has: " + terms(s.Start, s.End, s.Limit, s.PayWindow), false
 	}
 	return "", false
+}
+
+// sameTerms compares what nothing changes in the life of an activity.
+func sameTerms(a store.Activity, s lua.Snapshot) bool {
+	return s.Start.Equal(a.Start) && s.End.Equal(a.End) && s.Limit == a.Limit && s.PayWindow == a.PayWindow
+}
+
+func terms(start, end time.Time, limit int, payWindow time.Duration) string {
+	return fmt.Sprintf("from %s to %s, %d for each buyer, paid within %v",
+		start.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339), limit, payWindow)
 }

@@ -101,3 +101,25 @@ func TestTwoReconcileAtOnce(t *testing.T) {
 		w.agree()
 	})
 }
+
+// Terms that somebody has changed in Redis by hand are SQL's again a moment later:
+// under others, orders are granted that SQL refuses.
+func TestTermsAreThoseOfSQL(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		w.sale(100, 2, time.Hour)
+		right := w.redis.HGetAll(t.Context(), w.keys().Activity).Val()
+		w.backend()
+		for field, value := range map[string]string{"limit": "9", "start": "1", "end": "4000000000000", "pay": "1000"} {
+			before := w.snapshot().Epoch
+			require.NoError(t, w.redis.HSet(t.Context(), w.keys().Activity, field, value).Err())
+			r, _ := w.parts(w.redis)
+			dry, err := r.Reconcile(t.Context(), w.activity, true)
+			require.NoError(t, err)
+			require.Contains(t, dry.Findings[0].What, "other terms", field)
+			require.Eventually(t, func() bool { return w.snapshot().Epoch > before }, soon, tick, field)
+			w.proven(lua.Open)
+			require.Equal(t, right[field], w.redis.HGet(t.Context(), w.keys().Activity, field).Val())
+		}
+		w.agree()
+	})
+}
