@@ -31,7 +31,7 @@ type stack struct {
 }
 
 // caddyfile has both sites in one process, so that the options are the same. The
-// bare one sends what a refusal sends.
+// bare one sends what a refusal sends. Every limit is on, and none is reached.
 const caddyfile = `{
 	admin off
 	default_bind 127.0.0.1
@@ -48,6 +48,13 @@ const caddyfile = `{
 	seckill {
 		redis %s
 		rabbitmq %s
+		limit ip 1000000/1s
+		limit user 1000000/1s
+		limit activity 1000000/1s
+		limit total 1000000/1s
+		limit shared activity 1000000/1s
+		limit shared total 1000000/1s
+		deny 198.18.0.0/15 2001:db8::/32
 	}
 }
 http://%s {
@@ -56,6 +63,7 @@ http://%s {
 	}
 }
 http://%s {
+	seckill_limit
 	seckill {
 		identity http.request.header.X-User-Id
 		insecure_client_identity on

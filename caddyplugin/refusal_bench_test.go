@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
+	"github.com/seckill-edge/seckill/caddyplugin/limit"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -73,8 +74,17 @@ func hotRequest(w http.ResponseWriter) *http.Request {
 	return caddyhttp.PrepareRequest(r, replacer, w, new(caddyhttp.Server))
 }
 
-// TestAllocations keeps the hot answers cheap.
+// TestAllocations keeps the hot answers cheap, those of the limits too.
 func TestAllocations(t *testing.T) {
+	limited := &LimitHandler{gate: &script{verdict: limit.Verdict{Refused: true, Level: limit.IP, RetryAfter: 2, Policy: `"ip";q=20;w=1`}}}
+	w := &sink{header: make(http.Header)}
+	r := hotRequest(w)
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
+		w.reset()
+		if err := limited.ServeHTTP(w, r, nil); err != nil || w.status != http.StatusTooManyRequests {
+			t.Fatal(w.status, err)
+		}
+	}), 4.0)
 	for name, limit := range map[string]float64{"sold_out": 4, "not_started": 4, "already_bought": 4, "queued": 4} {
 		s := newScript()
 		s.decision = hotCalls[name]
