@@ -59,15 +59,15 @@ func TestAdjust(t *testing.T) {
 // bound, nor gives an abuser a fresh bucket, nor shuts out who comes for the first
 // time.
 func TestFloodDoesNotFreeAnAbuser(t *testing.T) {
-	const flood, max = 1_000_000, 64_000
+	const max = flood / 16 / shards * shards
 	k := newKeyed(Rate{Events: 1, Per: time.Minute, Burst: 5}, max)
 	now, allowed, asked, refused := start, 0, 0, 0
 	for i := range uint64(flood) {
-		now = now.Add(30 * time.Microsecond) // 30 s in all
+		now = now.Add(30 * time.Second / flood)
 		if ok, _ := k.allow(hash(i+1), now); !ok {
 			refused++
 		}
-		if i%150 == 0 { // 222 calls a second
+		if i%(flood/6000) == 0 { // 200 calls a second
 			asked++
 			if ok, _ := k.allow(hash(0), now); ok {
 				allowed++
@@ -75,7 +75,7 @@ func TestFloodDoesNotFreeAnAbuser(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, k.len(), max)
-	require.Greater(t, asked, 6000)
+	require.GreaterOrEqual(t, asked, 6000)
 	require.Equal(t, 5, allowed, "one burst, and the first refill comes after a minute")
 	require.Zero(t, refused, "first calls of the flood, and so of honest newcomers")
 }
