@@ -10,15 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seckill-edge/seckill/internal/order"
-)
-
-// Bounds of what is kept in memory; the gate has the same.
-const (
-	maxWaiting = 1 << 20
-	maxBuffer  = 1 << 24
-	maxStreams = 1 << 20
-	maxPerUser = 1 << 10
+	"github.com/seckill-edge/seckill/caddyplugin/gate"
 )
 
 // parseApp reads the global option seckill.
@@ -83,27 +75,27 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		case "ticket_keys":
 			a.TicketKeys, err = secrets(d)
 		case "ticket_life":
-			a.TicketLife, err = duration(d)
+			a.TicketLife, err = duration(d, ticketLifeBound)
 		case "streams":
-			a.Streams, err = number(d, maxStreams)
+			a.Streams, err = number(d, gate.StreamsBound)
 		case "streams_per_buyer":
-			a.StreamsPerBuyer, err = number(d, maxPerUser)
+			a.StreamsPerBuyer, err = number(d, gate.StreamsPerBuyerBound)
 		case "limit", "allow", "deny":
 			err = a.parseLimits(d, seen)
 		case "surplus":
 			a.Surplus, err = surplus(d)
 		case "reserve_timeout":
-			a.ReserveTimeout, err = duration(d)
+			a.ReserveTimeout, err = duration(d, gate.ReserveTimeoutBound)
 		case "resolve_within":
-			a.ResolveWithin, err = duration(d)
+			a.ResolveWithin, err = duration(d, gate.ResolveWithinBound)
 		case "linger":
-			a.Linger, err = duration(d)
+			a.Linger, err = duration(d, gate.LingerBound)
 		case "orders_per_message":
-			a.OrdersPerMessage, err = number(d, order.MaxPerMessage)
+			a.OrdersPerMessage, err = number(d, gate.OrdersPerMessageBound)
 		case "waiting":
-			a.Waiting, err = number(d, maxWaiting)
+			a.Waiting, err = number(d, gate.WaitingBound)
 		case "buffer":
-			a.Buffer, err = number(d, maxBuffer)
+			a.Buffer, err = number(d, gate.BufferBound)
 		default:
 			err = d.Errf("unrecognized seckill option %q; there are redis, rabbitmq, backend, backend_token, limit, allow, deny, surplus, reserve_timeout, resolve_within, linger, orders_per_message, waiting, buffer, streams, streams_per_buyer, ticket_keys and ticket_life", option)
 		}
@@ -206,28 +198,28 @@ func secrets(d *caddyfile.Dispenser) ([]string, error) {
 	return args, nil
 }
 
-func duration(d *caddyfile.Dispenser) (caddy.Duration, error) {
+func duration(d *caddyfile.Dispenser, bound gate.Bound[time.Duration]) (caddy.Duration, error) {
 	option := d.Val()
 	value, err := text(d)
 	if err != nil {
 		return 0, err
 	}
 	parsed, err := caddy.ParseDuration(value)
-	if err != nil || parsed < time.Millisecond {
-		return 0, d.Errf("%s %q is not a duration of 1ms or more, such as 250ms", option, value)
+	if err != nil || !bound.Has(parsed) {
+		return 0, d.Errf("%s %q is not a duration from %v, with its unit", option, value, bound)
 	}
 	return caddy.Duration(parsed), nil
 }
 
-func number(d *caddyfile.Dispenser, limit int) (int, error) {
+func number(d *caddyfile.Dispenser, bound gate.Bound[int]) (int, error) {
 	option := d.Val()
 	value, err := text(d)
 	if err != nil {
 		return 0, err
 	}
 	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 || n > limit {
-		return 0, d.Errf("%s %q is not a whole number from 1 to %d", option, value, limit)
+	if err != nil || !bound.Has(n) {
+		return 0, d.Errf("%s %q is not a whole number from %v", option, value, bound)
 	}
 	return n, nil
 }

@@ -7,9 +7,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-)
 
-const maxSurplus = 1000
+	"github.com/seckill-edge/seckill/caddyplugin/gate"
+)
 
 func isLimit(option string) bool { return option == "limit" || option == "allow" || option == "deny" }
 
@@ -56,7 +56,7 @@ func surplus(d *caddyfile.Dispenser) (int, error) {
 		}
 		d.Prev()
 	}
-	return number(d, maxSurplus)
+	return number(d, gate.SurplusBound)
 }
 
 // parseLimit reads the limit of one level:

@@ -108,8 +108,8 @@ func TestFailedReloadKeepsTheGate(t *testing.T) {
 		e.waitOpen()
 		running := e.theGate()
 		for _, bad := range []string{
-			e.config("", "seckill {\n\tidentity {cookie.user}\n}"), // refused after the app
-			e.config("linger 1h", byHeader),                        // refused by the gate
+			e.config("", "seckill {\n\tidentity {cookie.user}\n}"),          // refused after the app
+			e.config("resolve_within 5s\n\t\treserve_timeout 2s", byHeader), // refused by the gate
 		} {
 			config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(bad), nil)
 			require.NoError(t, err)

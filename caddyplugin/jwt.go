@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/seckill-edge/seckill/caddyplugin/gate"
 	"github.com/seckill-edge/seckill/caddyplugin/token"
 )
 
@@ -20,6 +21,9 @@ import (
 const jwtName = appName + "_jwt"
 
 const defaultSkew = 30 * time.Second
+
+// skewBound is what a Caddyfile may say.
+var skewBound = gate.Bound[time.Duration]{Min: time.Millisecond, Max: token.MaxSkew}
 
 // challengeVar is the request variable that says that a bearer token would have
 // been taken, had there been one.

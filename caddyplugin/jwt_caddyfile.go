@@ -52,7 +52,7 @@ func (t *Tokens) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		case "user_claim":
 			t.UserClaim, err = text(d)
 		case "skew":
-			t.Skew, err = duration(d)
+			t.Skew, err = duration(d, skewBound)
 		default:
 			err = d.Errf("unrecognized seckill_jwt subdirective %q; there are key, issuer, audience, user_claim and skew", option)
 		}

@@ -17,8 +17,9 @@ const (
 	// ticketHeader is the field of a purchase that holds its ticket.
 	ticketHeader      = "Seckill-Ticket"
 	defaultTicketLife = time.Minute
-	minTicketLife     = time.Second
 )
+
+var ticketLifeBound = gate.Bound[time.Duration]{Min: time.Second, Max: gate.MaxTicketLife}
 
 // tickets gives tickets and takes them. Nil does neither.
 type tickets struct {
@@ -41,8 +42,8 @@ func newTickets(placeholders []string, life time.Duration) (*tickets, error) {
 	if life == 0 {
 		t.life = defaultTicketLife
 	}
-	if t.life < minTicketLife || t.life > gate.MaxTicketLife {
-		return nil, fmt.Errorf("ticket_life %v: must be %v to %v", life, minTicketLife, gate.MaxTicketLife)
+	if !ticketLifeBound.Has(t.life) {
+		return nil, fmt.Errorf("ticket_life %v: must be %v", life, ticketLifeBound)
 	}
 	secrets := make([]string, len(placeholders))
 	var err error
