@@ -44,7 +44,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //	    buffer             <orders>
 //	    streams            <streams>
 //	    streams_per_buyer  <streams>
-//	    ticket_keys        {env.<name>} | {file.<path>} ...
+//	    ticket_keys        off | {env.<name>} | {file.<path>} ...
 //	    ticket_life        <duration>
 //	}
 //
@@ -183,12 +183,15 @@ func text(d *caddyfile.Dispenser) (string, error) {
 	return value, nil
 }
 
-// secrets reads where one or more secrets are.
+// secrets reads where one or more secrets are; off is none.
 func secrets(d *caddyfile.Dispenser) ([]string, error) {
 	option := d.Val()
 	args := d.RemainingArgs()
 	if len(args) == 0 {
-		return nil, d.Errf("%s takes one or more placeholders", option)
+		return nil, d.Errf("%s takes one or more placeholders, or off", option)
+	}
+	if len(args) == 1 && args[0] == "off" {
+		return nil, nil
 	}
 	for _, arg := range args {
 		if err := checkSecret(option, arg); err != nil {
