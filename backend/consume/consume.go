@@ -162,9 +162,9 @@ func (c *Consumer) gather(ctx context.Context) *batch {
 		return nil
 	case first = <-c.deliveries:
 	}
+	c.inHand.Store(1) // before it is read: who proves a stock must not find it nowhere
 	b := &batch{}
 	b.add(first)
-	c.inHand.Store(1)
 	linger := time.NewTimer(c.Linger)
 	defer linger.Stop()
 	for b.size() < c.Orders {
