@@ -56,6 +56,7 @@ func field(t *testing.T) *Field {
 var quick = []string{
 	"edge killed", "backends killed", "redis killed, always", "redis and edge killed", "redis emptied",
 	"line to redis deaf", "rabbitmq stopped", "queue deleted", "mariadb killed", "mariadb read-only",
+	"redis loses the buyers, edge killed", "nonsense in the queue",
 }
 
 func TestASaleSurvives(t *testing.T) {

@@ -62,5 +62,6 @@ func Kinds() []Kind {
 	all = append(all, redisKinds()...)
 	all = append(all, rabbitKinds()...)
 	all = append(all, databaseKinds()...)
+	all = append(all, spoiltKinds()...)
 	return append(all, killKinds()...)
 }

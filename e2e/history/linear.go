@@ -85,7 +85,7 @@ func answerWith(o lua.Outcome) reply {
 		return soldOut
 	case lua.TooFew:
 		return fewerLeft
-	case lua.Held:
+	case lua.Held, lua.Crowded, lua.Limited:
 		return comeAgain
 	default:
 		return impossible

@@ -35,7 +35,7 @@ func TestLinearizable(t *testing.T) {
 			at("a", 2, 0, 10, 202, 0), at("b", 1, 20, 90, 202, 0), at("c", 1, 30, 40, 410, lua.SoldOut),
 		}, nil, true},
 		{"fewer left", []Click{at("a", 2, 0, 10, 202, 0), at("b", 2, 20, 30, 409, lua.TooFew), at("b", 1, 40, 50, 202, 0)}, nil, true},
-		{"come again does nothing", []Click{at("a", 2, 0, 10, 503, lua.Held), at("a", 2, 20, 30, 202, 0)}, nil, true},
+		{"come again does nothing", []Click{at("a", 2, 0, 10, 503, lua.Held), at("a", 2, 12, 15, 503, lua.Crowded), at("a", 2, 20, 30, 202, 0)}, nil, true},
 		{"no answer, and it happened", []Click{at("a", 2, 0, 10, 0, 0), at("a", 1, 20, 30, 409, lua.AlreadyBought)}, nil, true},
 		{"no answer, and it did not", []Click{at("a", 2, 0, 10, 0, 0), at("a", 2, 20, 30, 202, 0)}, nil, true},
 		{
