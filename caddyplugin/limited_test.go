@@ -136,6 +136,7 @@ func TestLimitInFrontOfLogin(t *testing.T) {
 	onEach(t, func(t *testing.T, e *edge) {
 		e.sell(10, 1)
 		e.load(e.config("limit ip 1/1h burst 3", fmt.Sprintf("seckill_limit\n\tbasic_auth {\n\t\talice %s\n\t}\n\tseckill", hash)))
+		before := e.theGate().Stats().Limits.Levels[limit.IP]
 		ask := func(password string) reply {
 			r, err := http.NewRequest(http.MethodGet, "http://"+e.site+"/seckill/1001", nil)
 			require.NoError(t, err)
@@ -148,7 +149,9 @@ func TestLimitInFrontOfLogin(t *testing.T) {
 		limited := ask("the last guess")
 		require.Equal(t, 429, limited.status)
 		require.Empty(t, limited.header.Get("WWW-Authenticate"))
-		require.Equal(t, "3", e.figure(`caddy_seckill_limit_calls_total{level="ip",verdict="allowed"}`))
+		after := e.theGate().Stats().Limits.Levels[limit.IP]
+		require.EqualValues(t, 3, after.Allowed-before.Allowed)
+		require.EqualValues(t, 1, after.Refused-before.Refused)
 	})
 }
 
