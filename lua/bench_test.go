@@ -60,3 +60,32 @@ func cpuMicros(b *testing.B, c redis.UniversalClient) float64 {
 	}
 	return sum
 }
+
+// BenchmarkSettle tells Redis of stored orders, as many a call as go into one.
+func BenchmarkSettle(b *testing.B) {
+	c := start(b, "redis")
+	load(b, c, sale(1_000_000_000, 1))
+	var id ids
+	moves := make([]Move, MaxPerCall)
+	reqs := make([]Request, MaxPerCall)
+	cpu := 0.0
+	for b.Loop() {
+		b.StopTimer()
+		for i := range reqs {
+			one := id.next()
+			reqs[i] = Request{OrderID: one, UserID: "buyer-" + one, Quantity: 1}
+			moves[i] = Move{UserID: reqs[i].UserID, OrderID: one}
+		}
+		_, err := Reserve(b.Context(), c, product, 1, reqs)
+		require.NoError(b, err)
+		before := cpuMicros(b, c)
+		b.StartTimer()
+		moved, err := Settle(b.Context(), c, product, MarkSettled, moves)
+		require.NoError(b, err)
+		require.Equal(b, Done, moved[0])
+		b.StopTimer()
+		cpu += cpuMicros(b, c) - before
+		b.StartTimer()
+	}
+	b.ReportMetric(cpu/float64(b.N*MaxPerCall), "redis-cpu-us/order")
+}

@@ -5,3 +5,10 @@
 local function changed()
   redis.pcall('PUBLISH', 'seckill:changes', string.match(KEYS[1], '{(.+)}$'))
 end
+
+-- moved tells the edges of orders that moves were asked for: the product's id, then
+-- the order ids, ARGV first to last. One message a call costs little; who follows
+-- none of them reads nothing.
+local function moved(first, last)
+  redis.pcall('PUBLISH', 'seckill:moves', string.match(KEYS[1], '{(.+)}$') .. ' ' .. table.concat(ARGV, ' ', first, last))
+end

@@ -1,7 +1,7 @@
 -- Put before settle.lua and release.lua, behind record.lua.
 --
 -- move carries out one batch of moves, as if they came one after the other, and
--- returns the script's reply, and whether units have moved.
+-- returns the script's reply, whether units have moved, and whether any order has.
 --     decide(mark)      1 if an order with this mark moves, else the answer
 --     change(rec, at, i)  the record with the order of move i, whose mark is at
 --                       position at, moved
@@ -59,5 +59,5 @@ local function move(decide, change, target)
     redis.call('DECRBY', KEYS[3], format('%.0f', units))
     redis.call('INCRBY', KEYS[target], format('%.0f', units))
   end
-  return reply, moving
+  return reply, moving, #users > 0
 end

@@ -19,7 +19,7 @@ var (
 // MarkExpired. The orders leave the outbox, whatever the answer. It works in
 // every state of the activity and does not look at the epoch.
 //
-// The edges hear of returned units through Changes. With MarkRejected each move's
+// The edges hear of returned units through Changes, and of the orders through Moves. With MarkRejected each move's
 // Reason goes into the buyer's record.
 //
 // There is one answer a move, in their order, as if they came one after the

@@ -44,5 +44,6 @@ end
 local reply, back = move(decide, change, 2)
 if back then
   changed()
+  moved(2 + (#ARGV - 1) / 2, #ARGV)
 end
 return reply

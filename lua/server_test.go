@@ -145,7 +145,7 @@ func everything(t *testing.T, c redis.UniversalClient) {
 func testOnlyDeclaredKeys(t *testing.T) {
 	r := servicetest.RedisForTest(t)
 	admin := connect(t, r.URL())
-	rule := []any{"ACL", "SETUSER", "fenced", "on", ">fenced", "+@all", "resetchannels", "&" + Changes}
+	rule := []any{"ACL", "SETUSER", "fenced", "on", ">fenced", "+@all", "resetchannels", "&" + Changes, "&" + Moves}
 	for _, key := range KeysOf(product).list() {
 		rule = append(rule, "~"+strings.NewReplacer("[", `\[`, "]", `\]`).Replace(key))
 	}

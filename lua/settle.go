@@ -11,7 +11,7 @@ import (
 var (
 	//go:embed settle.lua
 	settleSource string
-	settleScript = redis.NewScript(recordSource + moveSource + settleSource)
+	settleScript = redis.NewScript(recordSource + changesSource + moveSource + settleSource)
 )
 
 // Settle tells Redis that orders are stored. With MarkCreated, which starts from
@@ -22,6 +22,8 @@ var (
 //
 // There is one answer a move, in their order, as if they came one after the
 // other. MarkCreated answers Already to an order that is settled or paid.
+//
+// Edges hear through Moves which orders those are.
 //
 // moves may have any length; MaxPerCall of them are one atomic step. After an
 // error (ErrDamaged or of the connection) some may have been made: repeat them

@@ -26,4 +26,8 @@ local function change(record, at)
   return sub(record, 1, at - 1) .. to .. sub(record, at + 1)
 end
 
-return (move(decide, change, to == 'c' and 3 or 4))
+local reply, _, some = move(decide, change, to == 'c' and 3 or 4)
+if some then
+  moved(2 + (#ARGV - 1) / 2, #ARGV)
+end
+return reply

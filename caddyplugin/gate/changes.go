@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -36,7 +37,7 @@ func (g *Gate) hear() {
 // hearOnce listens until the connection is lost or the gate ends; true if it had
 // heard anything.
 func (g *Gate) hearOnce() (heard bool) {
-	sub := g.deps.Redis.Subscribe(g.ctx, lua.Changes)
+	sub := g.deps.Redis.Subscribe(g.ctx, lua.Changes, lua.Moves)
 	defer func() { _ = sub.Close() }()
 	// A read does not look at the context: closing the connection ends it.
 	defer context.AfterFunc(g.ctx, func() { _ = sub.Close() })()
@@ -60,6 +61,11 @@ func (g *Gate) hearOnce() (heard bool) {
 			heard = true
 			g.changed("")
 		case *redis.Message:
+			if m.Channel == lua.Moves {
+				product, orders, _ := strings.Cut(m.Payload, " ")
+				g.streams.moved(product, orders)
+				continue
+			}
 			g.changed(m.Payload)
 		}
 	}

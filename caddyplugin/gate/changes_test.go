@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
@@ -109,5 +110,40 @@ func TestManyChangesAreFewLooks(t *testing.T) {
 		}
 		require.LessOrEqual(t, len(looks), int(time.Since(start)/lookGap)+2)
 		require.Greater(t, len(looks), 2)
+	})
+}
+
+// TestMovesAreHeard: a stream that looks every few seconds by itself is told at once
+// of its own order, and of no other.
+func TestMovesAreHeard(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		b.preheat(t, 10)
+		mine, other := b.click(t, "a"), b.click(t, "b")
+		s, o := b.follow(t, "a", mine.OrderID), b.follow(t, "b", other.OrderID)
+		require.Eventually(t, func() bool {
+			n, err := b.redis.PubSubNumSub(t.Context(), lua.Moves).Result()
+			return err == nil && n[lua.Moves] == 1
+		}, 5*time.Second, time.Millisecond)
+		rests := func() bool {
+			b.streams.mu.Lock()
+			defer b.streams.mu.Unlock()
+			old := time.Now().Add(-time.Hour)
+			s.made, o.made = old, old
+			soon := time.Now().Add(followLate * 3 / 4)
+			return s.due.After(soon) && o.due.After(soon)
+		}
+		require.Eventually(t, rests, 10*time.Second, time.Millisecond)
+		due := o.due
+		start := time.Now()
+		_, err := lua.Settle(t.Context(), b.redis, product, lua.MarkCreated, []lua.Move{{UserID: "a", OrderID: mine.OrderID}})
+		require.NoError(t, err)
+		f, _ := next(t, s)
+		require.Equal(t, order.Created, f.State)
+		require.Less(t, time.Since(start), followLate/2)
+		t.Logf("heard after %v", time.Since(start))
+		b.streams.mu.Lock()
+		defer b.streams.mu.Unlock()
+		require.Equal(t, due, o.due)
 	})
 }

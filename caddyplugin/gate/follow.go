@@ -10,8 +10,8 @@ import (
 
 const (
 	// Orders of streams are looked at every followSoon, later ever less often, up
-	// to followLate: at one more every followSlower of their age. What ends most of
-	// the old ones comes through lua.Changes.
+	// to followLate: at one more every followSlower of their age. What becomes of them
+	// mostly comes through lua.Moves, and this is for what gets lost.
 	followSoon   = 300 * time.Millisecond
 	followLate   = 3 * time.Second
 	followSlower = 20
@@ -24,12 +24,13 @@ type follower struct {
 	gate    *Gate
 	product string
 	streams map[*Stream]struct{} // under streams.mu
+	orders  map[string][]*Stream // the same by order id, under streams.mu
 	hurry   atomic.Bool          // look at all of them
 	wake    chan struct{}
 }
 
 func newFollower(g *Gate, product string) *follower {
-	return &follower{gate: g, product: product, streams: make(map[*Stream]struct{}), wake: make(chan struct{}, 1)}
+	return &follower{gate: g, product: product, streams: make(map[*Stream]struct{}), orders: make(map[string][]*Stream), wake: make(chan struct{}, 1)}
 }
 
 func (f *follower) wakeUp() {

@@ -2,6 +2,8 @@ package gate
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,6 +92,7 @@ func (b *streams) add(s *Stream) error {
 		b.gate.start(f.run)
 	}
 	f.streams[s] = struct{}{}
+	f.orders[s.orderID] = append(f.orders[s.orderID], s)
 	b.buyers[s.user]++
 	b.open++
 	f.wakeUp()
@@ -107,7 +110,13 @@ func (b *streams) endLocked(s *Stream) {
 	if b.buyers[s.user]--; b.buyers[s.user] == 0 {
 		delete(b.buyers, s.user)
 	}
-	delete(b.followers[s.product].streams, s)
+	f := b.followers[s.product]
+	delete(f.streams, s)
+	if left := slices.DeleteFunc(f.orders[s.orderID], func(o *Stream) bool { return o == s }); len(left) > 0 {
+		f.orders[s.orderID] = left
+	} else {
+		delete(f.orders, s.orderID)
+	}
 }
 
 // tellLocked delivers a fate in place of one that nobody has taken.
@@ -131,6 +140,26 @@ func (b *streams) nudge(product string) {
 			f.hurry.Store(true)
 			f.wakeUp()
 		}
+	}
+}
+
+// moved looks at those of a product's orders now that somebody follows; their ids
+// have spaces between them.
+func (b *streams) moved(product, orders string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f := b.followers[product]
+	if f == nil {
+		return
+	}
+	now, any := b.gate.deps.Now(), false
+	for id := range strings.SplitSeq(orders, " ") {
+		for _, s := range f.orders[id] {
+			s.due, any = now, true
+		}
+	}
+	if any {
+		f.wakeUp()
 	}
 }
 
