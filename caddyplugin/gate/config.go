@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/seckill-edge/seckill/internal/order"
@@ -38,10 +37,6 @@ type Config struct {
 	// fit stays in the outbox for the backend's relay. Default 65536.
 	Buffer int
 }
-
-// MaxTicketLife bounds Config.TicketLife: for as long an order that is lost may
-// still look like one that has not been bought yet.
-const MaxTicketLife = 10 * time.Minute
 
 const (
 	// callTimeout bounds one call to Redis. The client's own time-outs are
@@ -85,44 +80,4 @@ func (c *Config) setDefaults() {
 	if c.StreamsPerBuyer == 0 {
 		c.StreamsPerBuyer = 4
 	}
-}
-
-func (c *Config) validate() error {
-	for _, d := range []struct {
-		name     string
-		v        time.Duration
-		min, max time.Duration
-	}{
-		{"reserve_timeout", c.ReserveTimeout, 10 * time.Millisecond, 10 * time.Second},
-		{"resolve_within", c.ResolveWithin, 5 * time.Second, time.Hour},
-		{"linger", c.Linger, time.Millisecond, time.Second},
-		{"ticket_life", c.TicketLife, 0, MaxTicketLife},
-	} {
-		if d.v < d.min || d.v > d.max {
-			return fmt.Errorf("%s %v: must be %v to %v", d.name, d.v, d.min, d.max)
-		}
-	}
-	if c.ReserveTimeout > c.ResolveWithin/4 {
-		// Or a call of unknown outcome would be given up before its buyer is told.
-		return fmt.Errorf("reserve_timeout %v: must be at most a quarter of resolve_within, which is %v", c.ReserveTimeout, c.ResolveWithin)
-	}
-	if c.OrdersPerMessage < 1 || c.OrdersPerMessage > order.MaxPerMessage {
-		return fmt.Errorf("orders_per_message %d: must be 1 to %d", c.OrdersPerMessage, order.MaxPerMessage)
-	}
-	if c.Waiting < 1 || c.Waiting > 1<<20 {
-		return fmt.Errorf("waiting %d: must be 1 to %d", c.Waiting, 1<<20)
-	}
-	if c.Surplus != -1 && (c.Surplus < 1 || c.Surplus > 1000) {
-		return fmt.Errorf("surplus %d: must be 1 to 1000, or -1 for no bound", c.Surplus)
-	}
-	if c.Streams < 1 || c.Streams > 1<<20 {
-		return fmt.Errorf("streams %d: must be 1 to %d", c.Streams, 1<<20)
-	}
-	if c.StreamsPerBuyer < 1 || c.StreamsPerBuyer > 1<<10 {
-		return fmt.Errorf("streams_per_buyer %d: must be 1 to %d", c.StreamsPerBuyer, 1<<10)
-	}
-	if c.Buffer < 1 || c.Buffer > 1<<24 {
-		return fmt.Errorf("buffer %d: must be 1 to %d", c.Buffer, 1<<24)
-	}
-	return nil
 }

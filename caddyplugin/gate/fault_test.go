@@ -107,7 +107,7 @@ func TestRedisKilledTheEntranceClosesAndReopens(t *testing.T) {
 	}
 	server := servicetest.RedisForTest(t, "--appendfsync", "always")
 	b := setup(t, server.URL())
-	b.preheat(t, 10)
+	activity := b.preheat(t, 10)
 	require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
 	require.NoError(t, server.Kill())
 	require.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Held }, 5*time.Second, time.Millisecond)
@@ -125,10 +125,7 @@ func TestRedisKilledTheEntranceClosesAndReopens(t *testing.T) {
 	require.NoError(t, server.Restart(t.Context()))
 	require.Eventually(t, func() bool { return !b.sales.all()[0].closed() }, 10*time.Second, 5*time.Millisecond)
 	require.Equal(t, lua.Held, b.click(t, "d").Outcome, "a server that has restarted sells nothing until its stock is proven")
-	for _, state := range []lua.ActivityState{lua.OnHold, lua.Open} { // as the backend does, when it has proven it
-		_, _, err := lua.SetState(t.Context(), b.redis, product, "double-11", state)
-		require.NoError(t, err)
-	}
+	b.prove(t, activity)
 	require.Eventually(t, func() bool { return b.click(t, "d").Outcome == lua.Reserved }, 10*time.Second, 20*time.Millisecond)
 }
 

@@ -92,6 +92,22 @@ func (b *bench) preheat(t testing.TB, total int64, change ...func(*lua.Activity)
 	return a
 }
 
+// prove opens a sale whose stock is as it should be, as a backend does after
+// Redis has restarted.
+func (b *bench) prove(t testing.TB, a lua.Activity) {
+	t.Helper()
+	epoch, _, err := lua.Hold(t.Context(), b.redis, a, "")
+	require.NoError(t, err)
+	s, found, err := lua.Audit(t.Context(), b.redis, product)
+	require.NoError(t, err)
+	require.True(t, found)
+	was, err := lua.ReadCounters(t.Context(), b.redis, product)
+	require.NoError(t, err)
+	units := lua.Units{Available: s.Available, Frozen: s.Frozen, Sold: s.Sold}
+	_, err = lua.Prove(t.Context(), b.redis, product, a.ID, epoch, lua.Open, was, units, s.ServerRun)
+	require.NoError(t, err)
+}
+
 func (b *bench) click(t testing.TB, user string) Decision {
 	t.Helper()
 	return b.Reserve(t.Context(), Click{ProductID: product, UserID: user, Quantity: 1})

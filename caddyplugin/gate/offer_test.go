@@ -143,7 +143,7 @@ func TestOneOrderIDLate(t *testing.T) {
 			entries, err := lua.RecordOf(t.Context(), b.redis, product, "a")
 			return err == nil && len(entries) == 1 && entries[0].Quantity == 2
 		}, wait, often)
-		require.EqualValues(t, 2, b.published(t, 2)[c.OrderID].Quantity)
+		require.Equal(t, 2, b.published(t, 2)[c.OrderID].Quantity)
 	})
 }
 
