@@ -145,11 +145,12 @@ func (w *Watch) glance(ctx context.Context, a store.Activity, now time.Time) err
 		p.rest = now.Add(closedRest)
 		return nil
 	}
-	if p.due(a, s, now) || p.stands(a, s, now) {
+	switch {
+	case p.due(a, s, now), p.stands(a, s, now):
 		w.begin(ctx, p, func(ctx context.Context) { w.inspect(ctx, a, p) })
-	} else if p.asks(a, s, now) {
+	case p.asks(a, s, now):
 		w.begin(ctx, p, func(ctx context.Context) { w.askPaid(ctx, a, p) })
-	} else if a.State == store.Closed && p.doubt.IsZero() {
+	case a.State == store.Closed && p.doubt.IsZero():
 		p.rest = now.Add(closedRest)
 	}
 	return nil
