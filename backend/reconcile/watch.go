@@ -145,12 +145,11 @@ func (w *Watch) glance(ctx context.Context, a store.Activity, now time.Time) err
 		p.rest = now.Add(closedRest)
 		return nil
 	}
-	switch {
-	case p.due(a, s, now), p.stands(a, s, now):
+	if p.due(a, s, now) || p.stands(a, s, now) {
 		w.begin(ctx, p, func(ctx context.Context) { w.inspect(ctx, a, p) })
-	case p.asks(a, s, now):
+	} else if p.asks(a, s, now) {
 		w.begin(ctx, p, func(ctx context.Context) { w.askPaid(ctx, a, p) })
-	case a.State == store.Closed && p.doubt.IsZero():
+	} else if a.State == store.Closed && p.doubt.IsZero() {
 		p.rest = now.Add(closedRest)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/internal/killpoint"
@@ -39,6 +40,11 @@ func (s *shell) expires() bool {
 func TestKilledInAnActivitysLife(t *testing.T) {
 	binary := victim(t)
 	s := newShell(t)
+	server := miniredis.NewMiniRedis()
+	server.ClockTTL(true) // the lease of who is killed ends
+	require.NoError(t, server.StartAddr("127.0.0.1:0"))
+	t.Cleanup(server.Close)
+	s.env["SECKILL_REDIS_URL"] = "redis://" + server.Addr() + "/0"
 	s.must("migrate")
 	s.must(create()...)
 	serve := []string{"serve", "--listen", "127.0.0.1:0"}
