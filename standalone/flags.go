@@ -6,11 +6,14 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/seckill-edge/seckill/backend/activities"
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/usage"
 )
 
 const help = `A whole flash sale in one process, with nothing installed: edge, backend, shop
@@ -44,7 +47,7 @@ Examples:
 Exit codes:
   0  stopped by Ctrl-C or SIGTERM
   1  could not start, or could not stop in order
-  2  wrong usage
+  2  wrong usage, a URL that is none included
 
 Flags:
 `
@@ -59,6 +62,8 @@ type settings struct {
 	limit           int           // units a buyer
 	payWindow       time.Duration // 0: no payment stage
 	json, verbose   bool
+	// given says whether a flag was.
+	given func(flag string) bool
 }
 
 // longestPayWindow is the backend's bound.
@@ -78,14 +83,15 @@ func parse(args []string, out io.Writer) (settings, error) {
 	f.StringVar(&s.database, "database", "", "a MySQL or MariaDB, as mysql://user:password@host:3306/name, or sqlite:PATH")
 	f.StringVar(&s.data, "data", "", "keep the SQLite database in this folder (default: a temporary one, removed at the end)")
 	f.Int64Var(&s.units, "units", 100, "the units on sale when the activity is created, 1 to 1000000000")
-	f.IntVar(&s.limit, "limit", 1, "the units one buyer may have, 1 to 999")
+	f.IntVar(&s.limit, "limit", 1, "the units one buyer may have, 1 to 999; more than there are lets one buyer have all")
 	f.DurationVar(&s.payWindow, "pay-window", 0, "how long a buyer may take to pay, in whole seconds up to 168h; 0: sold at once")
 	f.BoolVar(&s.json, "json", false, "when ready, print one JSON line in place of the text")
 	f.BoolVar(&s.verbose, "verbose", false, "log everything, not only warnings and errors")
 	f.Usage = func() { fmt.Fprint(out, help, f.FlagUsages()) }
 	if err := f.Parse(args); err != nil {
-		return s, err
+		return s, usage.Words(err)
 	}
+	s.given = f.Changed
 	return s, s.validate(f.Args())
 }
 
@@ -112,6 +118,32 @@ func (s settings) validate(rest []string) error {
 		return fmt.Errorf("--data %s has no use with --database; leave one of them out", s.data)
 	}
 	return nil
+}
+
+// ignored says which of the flags that describe a new sale come to nothing, because
+// one is going on that is not so; empty if there are none.
+func (s settings) ignored(kept activities.View) string {
+	var flags []string
+	for _, f := range []struct {
+		name        string
+		asked, kept any
+	}{
+		{"units", s.units, kept.Total},
+		{"limit", s.limit, kept.Limit},
+		{"pay-window", s.payWindow, kept.PayWindow},
+	} {
+		if s.given(f.name) && f.asked != f.kept {
+			flags = append(flags, fmt.Sprintf("--%s %v (it has %v)", f.name, f.asked, f.kept))
+		}
+	}
+	if len(flags) == 0 {
+		return ""
+	}
+	where := "--database"
+	if s.data != "" {
+		where = "--data " + s.data
+	}
+	return fmt.Sprintf("the sale kept in %s goes on, without %s; name another place for a new sale", where, strings.Join(flags, ", "))
 }
 
 // checkLoopback refuses an address that other machines can reach.

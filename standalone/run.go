@@ -37,7 +37,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "standalone: %v\nSee standalone --help.\n", err)
 		return exitUsage
 	}
-	if err := sell(ctx, s, stdout, stderr); err != nil {
+	switch err := sell(ctx, s, stdout, stderr); {
+	case errors.Is(err, errUsage):
+		fmt.Fprintf(stderr, "standalone: %v\nSee standalone --help.\n", err)
+		return exitUsage
+	case err != nil:
 		fmt.Fprintf(stderr, "standalone: %v\n", err)
 		return exitFailed
 	}
@@ -47,16 +51,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // sell starts everything, says so, and ends it when ctx does. Being interrupted
 // is no error, not even during the start.
 func sell(ctx context.Context, s settings, stdout, stderr io.Writer) error {
-	level := slog.LevelWarn
-	if s.verbose {
-		level = slog.LevelInfo
-	}
+	level := new(slog.LevelVar)
+	level.Set(s.level(true))
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 	lua.LogTo(log)
 	starting, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	w, err := start(starting, s, log)
 	if err == nil {
+		level.Set(s.level(false))
+		if w.note != "" {
+			fmt.Fprintf(stderr, "standalone: %s\n", w.note)
+		}
 		err = w.announce(stdout, s.json)
 	}
 	if err == nil {
@@ -70,4 +76,16 @@ func sell(ctx context.Context, s settings, stdout, stderr io.Writer) error {
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
 	return errors.Join(err, w.stop(stopping))
+}
+
+// level is what is logged from on. The embedded Redis begins empty, so that at the
+// start a kept sale's stock is always made anew: nothing to warn of.
+func (s settings) level(starting bool) slog.Level {
+	switch {
+	case s.verbose:
+		return slog.LevelInfo
+	case starting && s.redis == "":
+		return slog.LevelError
+	}
+	return slog.LevelWarn
 }

@@ -132,7 +132,7 @@ func TestKeptDatabase(t *testing.T) {
 	first.created("alice", queued["status_url"].(string))
 	first.stop()
 
-	second := startSale(t, "--data", data)
+	second := startSale(t, "--data", data, "--units", "500", "--limit", "1", "--pay-window", "0s")
 	require.Equal(t, first.Activity, second.Activity)
 	require.EqualValues(t, 2, second.Units)
 	status, again := second.buy("alice")
@@ -144,7 +144,7 @@ func TestKeptDatabase(t *testing.T) {
 	require.Equal(t, http.StatusGone, status)
 	second.end()
 	require.Equal(t, exitOK, <-second.exited)
-	require.Contains(t, second.errs.String(), "stock proven")
+	require.Equal(t, "standalone: the sale kept in --data "+data+" goes on, without --units 500 (it has 2); name another place for a new sale\n", second.errs.String())
 	second.errs.Reset()
 	second.exited <- exitOK
 }
@@ -187,6 +187,7 @@ func TestUsage(t *testing.T) {
 		"pay window":      {[]string{"--pay-window", "1500ms"}, "--pay-window 1.5s is out of range"},
 		"two databases":   {[]string{"--data", "d", "--database", "sqlite:x"}, "leave one of them out"},
 		"an argument":     {[]string{"now"}, `unexpected argument "now"`},
+		"no number":       {[]string{"--units", "many"}, `--units "many": must be a whole number`},
 		"unknown flag":    {[]string{"--bogus"}, "unknown flag: --bogus"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -212,25 +213,28 @@ func TestFailedStart(t *testing.T) {
 	require.NoError(t, gone.Close())
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	away := "redis://u:secret@" + free.String()
 	for name, tc := range map[string]struct {
 		args []string
 		says string
+		code int
 	}{
-		"shop's port taken":    {[]string{"--listen", taken.Addr().String()}, "--listen " + taken.Addr().String() + " is taken by another program"},
-		"console's port taken": {[]string{"--console", taken.Addr().String()}, "--console " + taken.Addr().String() + " is taken"},
-		"redis URL":            {[]string{"--redis", "http://u:secret@127.0.0.1"}, "--redis: the Redis URL"},
-		"no Redis":             {[]string{"--redis", "redis://u:secret@" + free.String()}, "--redis redis://" + free.String() + " does not answer"},
-		"no database":          {[]string{"--database", "mysql://u:secret@" + free.String() + "/x"}, "--database cannot be prepared"},
-		"rabbitmq URL":         {[]string{"--rabbitmq", "http://u:secret@127.0.0.1"}, "--rabbitmq: queue address has scheme"},
-		"database URL":         {[]string{"--database", "http://u:secret@127.0.0.1"}, "--database: "},
-		"data is a file":       {[]string{"--data", file}, "--data " + file + " cannot be used"},
+		"redis URL":            {[]string{"--redis", "http://u:secret@127.0.0.1"}, "--redis: the Redis URL", exitUsage},
+		"no URL":               {[]string{"--redis", "localhost:6379"}, "--redis: the Redis URL", exitUsage},
+		"rabbitmq URL":         {[]string{"--redis", away, "--rabbitmq", "http://u:secret@127.0.0.1"}, "--rabbitmq: queue address has scheme", exitUsage},
+		"database URL":         {[]string{"--redis", away, "--database", "http://u:secret@127.0.0.1"}, "--database: ", exitUsage},
+		"shop's port taken":    {[]string{"--listen", taken.Addr().String()}, "--listen " + taken.Addr().String() + " is taken by another program", exitFailed},
+		"console's port taken": {[]string{"--console", taken.Addr().String()}, "--console " + taken.Addr().String() + " is taken", exitFailed},
+		"no Redis":             {[]string{"--redis", "redis://u:secret@" + free.String()}, "--redis redis://" + free.String() + " does not answer", exitFailed},
+		"no database":          {[]string{"--database", "mysql://u:secret@" + free.String() + "/x"}, "--database cannot be prepared", exitFailed},
+		"data is a file":       {[]string{"--data", file}, "--data " + file + " cannot be used", exitFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			temp := t.TempDir()
 			t.Setenv("TMPDIR", temp)
 			var out, errs bytes.Buffer
 			args := append([]string{"--listen", "127.0.0.1:0", "--console", "127.0.0.1:0"}, tc.args...)
-			require.Equal(t, exitFailed, run(t.Context(), args, &out, &errs))
+			require.Equal(t, tc.code, run(t.Context(), args, &out, &errs))
 			require.Contains(t, errs.String(), tc.says)
 			require.NotContains(t, errs.String(), "secret")
 			require.Empty(t, out.String())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -31,16 +32,29 @@ func (w *works) openServers(ctx context.Context, s settings) (err error) {
 		return fmt.Errorf("making a temporary folder: %w", err)
 	}
 	w.onStop("the temporary folder", func(context.Context) error { return os.RemoveAll(w.folder) })
-	if err := w.openRedis(ctx, s); err != nil {
+	// What is wrong in itself first, before anybody is waited for.
+	if err := w.openRedis(s); err != nil {
 		return err
 	}
 	if err := w.openBroker(s); err != nil {
 		return err
 	}
-	return w.openStore(ctx, s)
+	if err := w.openStore(ctx, s); err != nil {
+		return err
+	}
+	if err := w.redis.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("--redis %s does not answer: %w; %s", part(s.redis, "(embedded)"), err, wayOut)
+	}
+	if _, err := w.store.Migrate(ctx); err != nil {
+		return fmt.Errorf("--database cannot be prepared: %w; %s", err, wayOut)
+	}
+	return nil
 }
 
-func (w *works) openRedis(ctx context.Context, s settings) (err error) {
+// errUsage reports a flag whose value is wrong in itself.
+var errUsage = errors.New("wrong usage")
+
+func (w *works) openRedis(s settings) (err error) {
 	w.redisURL = s.redis
 	if s.redis == "" {
 		// Over a socket and not in memory, so that the edge uses the same client
@@ -58,12 +72,9 @@ func (w *works) openRedis(ctx context.Context, s settings) (err error) {
 	}
 	w.parts = append(w.parts, "Redis "+part(s.redis, "embedded"))
 	if w.redis, err = lua.NewClient(w.redisURL, "standalone"); err != nil {
-		return fmt.Errorf("--redis: %w", err)
+		return fmt.Errorf("%w: --redis: %w", errUsage, err)
 	}
 	w.onStop("the Redis client", func(context.Context) error { return w.redis.Close() })
-	if err := w.redis.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("--redis %s does not answer: %w; %s", part(s.redis, "(embedded)"), err, wayOut)
-	}
 	return nil
 }
 
@@ -77,7 +88,7 @@ func (w *works) openBroker(s settings) (err error) {
 	}
 	w.parts = append(w.parts, "queue "+part(s.rabbitmq, "embedded"))
 	if w.broker, err = queue.Open(w.brokerURL); err != nil {
-		return fmt.Errorf("--rabbitmq: %w", err)
+		return fmt.Errorf("%w: --rabbitmq: %w", errUsage, err)
 	}
 	w.onStop("the queue", func(context.Context) error { return w.broker.Close() })
 	return nil
@@ -97,12 +108,9 @@ func (w *works) openStore(ctx context.Context, s settings) (err error) {
 	}
 	w.parts = append(w.parts, "database "+where)
 	if w.store, err = store.New(ctx, address, w.log); err != nil {
-		return fmt.Errorf("--database: %w", err)
+		return fmt.Errorf("%w: --database: %w", errUsage, err)
 	}
 	w.onStop("the database", func(context.Context) error { return w.store.Close() })
-	if _, err := w.store.Migrate(ctx); err != nil {
-		return fmt.Errorf("--database cannot be prepared: %w; %s", err, wayOut)
-	}
 	return nil
 }
 

@@ -21,6 +21,7 @@ type works struct {
 	console  string // host:port
 	activity string // its id
 	units    int64  // on sale when it was created
+	note     string // which flags came to nothing, if any
 	// closers end what was started.
 	closers []closer
 }
@@ -72,7 +73,7 @@ func start(ctx context.Context, s settings, log *slog.Logger) (*works, error) {
 	if err != nil {
 		return w, err
 	}
-	w.activity, w.units = a.ID, a.Total
+	w.activity, w.units, w.note = a.ID, a.Total, s.ignored(a)
 	return w, w.startEdge(ctx, s)
 }
 

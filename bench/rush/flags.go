@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/usage"
 )
 
 const help = `A crowd against the edge: every buyer clicks "buy", each from an address of his
@@ -95,7 +96,7 @@ func parse(args []string, out io.Writer) (settings, error) {
 	f.BoolVar(&s.allowRemote, "allow-remote", false, "let --url and --console name another machine; be sure that it is yours")
 	f.Usage = func() { fmt.Fprint(out, help, f.FlagUsages()) }
 	if err := f.Parse(args); err != nil {
-		return s, err
+		return s, usage.Words(err)
 	}
 	if f.NArg() > 0 {
 		return s, fmt.Errorf("unexpected argument %q; all input goes through flags", f.Arg(0))

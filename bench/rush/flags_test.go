@@ -36,6 +36,7 @@ func TestUsage(t *testing.T) {
 		"a share":         {append(base, "--pay", "101"), "--pay 101 is no percentage"},
 		"shares, alone":   {append(base, "--pay", "100"), "need --console"},
 		"unknown flag":    {append(base, "--bogus"), "unknown flag: --bogus"},
+		"no number":       {append(base, "--buyers", "many"), `--buyers "many": must be a whole number`},
 		"an argument":     {append(base, "now"), `unexpected argument "now"`},
 	} {
 		t.Run(name, func(t *testing.T) {
