@@ -87,7 +87,8 @@ func buyersWay(t *testing.T) {
 	b.saleIs("open")
 	require.Equal(t, title, b.text("title"))
 	require.Equal(t, "false", b.eval(`document.getElementById("quantity").checkVisibility()`), "one each: no choice")
-	b.until(`/^2[34]$/.test(document.getElementById("hours").textContent)`)
+	b.until(`document.getElementById("hours").textContent === "23"`)
+	require.Equal(t, "false", b.eval(`document.getElementById("days").checkVisibility()`), "less than a day")
 	require.Empty(t, b.complaints)
 	first := b.text("buyer")
 
@@ -170,6 +171,18 @@ func saleToCome(t *testing.T) {
 	b.saleIs("held")
 	s.operate(http.MethodPost, "/2002/close", nil)
 	b.saleIs("closed")
+	far := time.Now().Add(75*time.Hour + 30*time.Minute)
+	s.operate(http.MethodPost, "", map[string]any{
+		"product_id": "4004", "total": 10, "manual": true,
+		"start": far.UTC().Format(time.RFC3339), "end": far.Add(time.Hour).UTC().Format(time.RFC3339),
+	})
+	s.operate(http.MethodPost, "/4004/preheat?accept_redis_risk=true", nil)
+	s.operate(http.MethodPost, "/4004/open?accept_redis_risk=true", nil)
+	b.visit(s.Shop + "/?product=4004")
+	b.saleIs("scheduled")
+	b.until(`document.getElementById("days").checkVisibility()`)
+	require.Equal(t, "3 03", b.text("days")+" "+b.text("hours"))
+
 	b.visit(s.Shop + "/?product=3003")
 	b.saleIs("missing")
 	require.Contains(t, b.text("title"), "3003")

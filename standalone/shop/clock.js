@@ -25,7 +25,8 @@ const two = (n) => String(n).padStart(2, "0");
 export function split(ms) {
   const seconds = Math.max(0, Math.ceil(ms / 1000));
   return {
-    hours: two(Math.floor(seconds / 3600)),
+    days: String(Math.floor(seconds / 86400)),
+    hours: two(Math.floor(seconds / 3600) % 24),
     minutes: two(Math.floor(seconds / 60) % 60),
     seconds: two(seconds % 60),
   };

@@ -137,7 +137,8 @@ function drawSale(where) {
   $("countdown").hidden = !["scheduled", "open", "sold_out", "held"].includes(where);
   set("until", where === "scheduled" ? "Starts in · 距开始" : "Ends in · 距结束");
   const span = clock.split(Date.parse(target) - clock.now());
-  for (const part of ["hours", "minutes", "seconds"]) set(part, span[part]);
+  for (const part of ["days", "hours", "minutes", "seconds"]) set(part, span[part]);
+  $("daysbox").hidden = span.days === "0";
 }
 
 function set(id, text) {
