@@ -13,8 +13,10 @@ import (
 // changed: the stock is proven, the change comes to its end, and the stores agree.
 func TestRebuildWhileTheTotalChanges(t *testing.T) {
 	losses := map[string]func(w *world){
-		"all":      func(w *world) { require.NoError(w, w.redis.FlushAll(w.Context()).Err()) },
-		"a server": func(w *world) { require.NoError(w, w.redis.HSet(w.Context(), w.keys().Activity, "run", "another").Err()) },
+		"all": func(w *world) { require.NoError(w, w.redis.FlushAll(w.Context()).Err()) },
+		"a server": func(w *world) {
+			require.NoError(w, w.redis.HSet(w.Context(), w.keys().Activity, "run", "another").Err())
+		},
 	}
 	for _, tc := range []struct {
 		name    string
