@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -170,8 +171,12 @@ func New(c Config, d Deps) (*Backend, error) {
 // CheckListen refuses an address that cannot be listened on, and one that other
 // machines can reach when there is no token.
 func CheckListen(listen, token string) error {
-	if _, _, err := net.SplitHostPort(listen); err != nil {
+	_, port, err := net.SplitHostPort(listen)
+	if err != nil {
 		return fmt.Errorf("listen address %q: must be host:port, like 127.0.0.1:9680", listen)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("listen address %q: its port must be 0 to 65535", listen)
 	}
 	if token == "" && !api.Loopback(listen) {
 		return fmt.Errorf("listen address %q can be reached from other machines: set an API token (SECKILL_API_TOKEN or SECKILL_API_TOKEN_FILE), or listen on 127.0.0.1", listen)

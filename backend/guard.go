@@ -25,7 +25,7 @@ type guard struct {
 	activities *activities.Service
 	gauge      *metrics.Guard
 	log        *slog.Logger
-	level      slog.Level // of a problem's beginning
+	accepted   bool // a Redis that is not fit is meant
 
 	mu   sync.Mutex
 	last map[rails.Kind]string
@@ -36,11 +36,7 @@ func newGuard(a *activities.Service, m *metrics.Metrics, log *slog.Logger, accep
 	for i, k := range rails.Kinds {
 		names[i] = string(k)
 	}
-	level := slog.LevelWarn
-	if accepted {
-		level = slog.LevelInfo
-	}
-	return &guard{activities: a, gauge: m.NewGuard(names), log: log, level: level}
+	return &guard{activities: a, gauge: m.NewGuard(names), log: log, accepted: accepted}
 }
 
 // run asks again and again until ctx ends. While Redis or SQL is away the last
@@ -67,8 +63,15 @@ func (g *guard) run(ctx context.Context) {
 
 // set shows the problems, and logs each kind when it begins and when it is over.
 func (g *guard) set(problems []rails.Problem) {
+	level := slog.LevelWarn
+	if g.accepted {
+		level = slog.LevelInfo
+	}
 	now, shown := map[rails.Kind]string{}, map[string]bool{}
 	for _, p := range problems {
+		if g.accepted && p.Kind == rails.Unknown {
+			continue // nobody needs to make sure of what is accepted in any case
+		}
 		shown[string(p.Kind)] = true
 		if now[p.Kind] != "" {
 			now[p.Kind] += " | "
@@ -81,7 +84,7 @@ func (g *guard) set(problems []rails.Problem) {
 	for _, k := range rails.Kinds {
 		switch before, is := g.last[k], now[k]; {
 		case before == "" && is != "":
-			g.log.Log(context.Background(), g.level, "redis: not fit to hold a stock", "problem", string(k), "what", is)
+			g.log.Log(context.Background(), level, "redis: not fit to hold a stock", "problem", string(k), "what", is)
 		case before != "" && is == "":
 			g.log.Info("redis: a problem is over", "problem", string(k))
 		}

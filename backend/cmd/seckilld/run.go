@@ -11,6 +11,7 @@ import (
 
 	"github.com/seckill-edge/seckill/backend/activities"
 	"github.com/seckill-edge/seckill/backend/store"
+	words "github.com/seckill-edge/seckill/internal/usage"
 )
 
 // Exit codes.
@@ -115,7 +116,7 @@ exists already), 4 audit or reconcile found what is left to be done.`,
 		},
 	}
 	root.SetVersionTemplate("seckilld {{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, words.Words(err)) })
 	a.options.register(root.PersistentFlags())
 	root.AddCommand(newServe(a), newMigrate(a), newActivity(a), newReconcile(a), newOrder(a), newRefund(a), newDead(a))
 	return root
