@@ -72,7 +72,7 @@ func newCreate(a *app) *cobra.Command {
 	f.StringVar(&d.Start, "start", "", "RFC 3339 time with zone, like 2026-11-11T20:00:00+08:00")
 	f.StringVar(&d.End, "end", "", "RFC 3339 time with zone, after the start")
 	f.Int64Var(&d.Total, "total", 0, "units to sell, 1 to 1000000000")
-	f.IntVar(&d.Limit, "limit", 1, "units per user, 1 to 999")
+	f.IntVar(&d.Limit, "limit", 1, "units per user, 1 to 999; more than --total lets one user have all")
 	f.DurationVar(&d.PayWindow, "pay-window", 0, "how long a buyer may take to pay, up to 168h; 0: no payment stage")
 	f.BoolVar(&d.Manual, "manual", false, "leave preheat and open to you; no backend does them")
 	a.jsonFlag(c)
