@@ -93,3 +93,24 @@ func TestKilledBetweenTheStores(t *testing.T) {
 	require.Contains(t, audit, "available 6 + frozen 0 + sold 1")
 	require.Regexp(t, `drift +0`, audit)
 }
+
+// A backend dies when it has stored an order that the broker did not deliver, before
+// Redis is told: the next one tells it, and nothing is doubled.
+func TestKilledWhileKeepingAPromise(t *testing.T) {
+	binary := victim(t)
+	s := newShell(t)
+	s.must("migrate")
+	s.must(create()...)
+	s.must("activity", "preheat", "1001")
+	s.must("activity", "open", "1001")
+	id := s.reserved()
+	keep := []string{"serve", "--listen", "127.0.0.1:0", "--resolve-within", "3s", "--store-directly-after", "1s"}
+	s.dies(binary, killpoint.AfterDirect, keep...)
+	require.Contains(t, s.must("order", "show", id), "created")
+	require.Equal(t, "q", s.mark(id), "Redis knows nothing of it")
+	s.dies(binary, killpoint.AfterSettle, keep...)
+	require.Equal(t, "s", s.mark(id))
+	audit := s.must("activity", "audit", "1001")
+	require.Contains(t, audit, "frozen 0 + sold 1")
+	require.Regexp(t, `drift +0`, audit)
+}

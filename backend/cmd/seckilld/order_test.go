@@ -36,6 +36,21 @@ func (s *shell) bought() string {
 	return id
 }
 
+// reserved is an order that Redis has and nobody else, as an edge that dies leaves it.
+func (s *shell) reserved() string {
+	client, err := lua.NewClient(s.env["SECKILL_REDIS_URL"], "test")
+	require.NoError(s, err)
+	defer func() { require.NoError(s, client.Close()) }()
+	id, err := order.NewID(time.Now(), rand.Reader)
+	require.NoError(s, err)
+	snapshot, _, err := lua.Audit(s.Context(), client, "1001")
+	require.NoError(s, err)
+	batch, err := lua.Reserve(s.Context(), client, "1001", snapshot.Epoch, []lua.Request{{OrderID: id, UserID: "buyer " + id, Quantity: 1}})
+	require.NoError(s, err)
+	require.Equal(s, lua.Reserved, batch.Results[0].Outcome)
+	return id
+}
+
 func TestOrdersAndRefunds(t *testing.T) {
 	s := newShell(t)
 	s.must("migrate")

@@ -30,8 +30,10 @@ type shell struct {
 }
 
 func newShell(t *testing.T) *shell {
+	server := miniredis.RunT(t)
+	server.ClockTTL(true) // a lease runs out
 	return &shell{t, map[string]string{
-		"SECKILL_REDIS_URL":    "redis://" + miniredis.RunT(t).Addr() + "/0",
+		"SECKILL_REDIS_URL":    "redis://" + server.Addr() + "/0",
 		"SECKILL_RABBITMQ_URL": "memory:" + t.Name(),
 		"SECKILL_DATABASE_URL": "sqlite:" + filepath.Join(t.TempDir(), "orders.db"),
 	}}
