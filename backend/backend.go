@@ -22,6 +22,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/api"
 	"github.com/seckill-edge/seckill/backend/consume"
 	"github.com/seckill-edge/seckill/backend/dead"
+	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/backend/fence"
 	"github.com/seckill-edge/seckill/backend/lease"
 	"github.com/seckill-edge/seckill/backend/metrics"
@@ -75,6 +76,7 @@ type Backend struct {
 	deps   Deps
 
 	metrics    *metrics.Metrics
+	passes     *duty.Log
 	publisher  queue.Publisher
 	settler    *settle.Settler
 	consumer   *consume.Consumer
@@ -120,6 +122,7 @@ func New(c Config, d Deps) (*Backend, error) {
 		}
 	}
 	b := &Backend{config: c, deps: d, metrics: metrics.New()}
+	b.passes = duty.NewLog(d.Log, b.metrics, d.Now)
 	b.publisher = d.Broker.Publisher(queue.Options{Name: "seckill backend", Log: d.Log})
 	c.Promise = c.Promise.WithDefaults()
 	b.settler = settle.New(d.Redis, b.metrics, d.Log)
@@ -146,7 +149,7 @@ func New(c Config, d Deps) (*Backend, error) {
 		Ahead: c.PreheatAhead, KeepKeys: c.KeepKeys, AcceptRedisRisk: c.AcceptRedisRisk,
 	})
 	b.follower = activities.NewFollower(b.activities)
-	b.guard = newGuard(b.activities, b.metrics, d.Log, c.AcceptRedisRisk)
+	b.guard = newGuard(b.activities, b.metrics, b.passes, d.Log, c.AcceptRedisRisk)
 	b.relay = relay.New(relay.Deps{Redis: d.Redis, Store: d.Store, Publisher: b.publisher, Metrics: b.metrics, Log: d.Log})
 	b.reconciler = reconcile.New(reconcile.Deps{
 		Redis: d.Redis, Store: d.Store, Queue: d.Broker, Relay: b.relay, Settler: b.settler, Metrics: b.metrics, Log: d.Log,
@@ -158,7 +161,7 @@ func New(c Config, d Deps) (*Backend, error) {
 		return nil, err
 	}
 	b.pay = pay.New(pay.Deps{Store: d.Store, Tell: b.tellRedis, Metrics: b.metrics, Now: d.Now, Log: d.Log})
-	b.metrics.Watch(source{b}, scrapeTimeout)
+	b.metrics.Watch(&source{Backend: b, known: map[string]metrics.Stock{}}, scrapeTimeout)
 	b.handler = api.New(api.Deps{
 		Activities: b.activities, Reconcile: b.Reconcile, Store: d.Store,
 		Dead:     dead.New(dead.Deps{Broker: d.Broker, Store: d.Store, Redis: d.Redis, Log: d.Log}),

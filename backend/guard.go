@@ -3,10 +3,12 @@ package backend
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/seckill-edge/seckill/backend/activities"
+	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/backend/metrics"
 	"github.com/seckill-edge/seckill/backend/rails"
 )
@@ -24,6 +26,7 @@ const (
 type guard struct {
 	activities *activities.Service
 	gauge      *metrics.Guard
+	passes     *duty.Log
 	log        *slog.Logger
 	accepted   bool // a Redis that is not fit is meant
 
@@ -31,12 +34,12 @@ type guard struct {
 	last map[rails.Kind]string
 }
 
-func newGuard(a *activities.Service, m *metrics.Metrics, log *slog.Logger, accepted bool) *guard {
+func newGuard(a *activities.Service, m *metrics.Metrics, passes *duty.Log, log *slog.Logger, accepted bool) *guard {
 	names := make([]string, len(rails.Kinds))
 	for i, k := range rails.Kinds {
 		names[i] = string(k)
 	}
-	return &guard{activities: a, gauge: m.NewGuard(names), log: log, accepted: accepted}
+	return &guard{activities: a, gauge: m.NewGuard(names), passes: passes, log: log, accepted: accepted}
 }
 
 // run asks again and again until ctx ends. While Redis or SQL is away the last
@@ -44,13 +47,16 @@ func newGuard(a *activities.Service, m *metrics.Metrics, log *slog.Logger, accep
 func (g *guard) run(ctx context.Context) {
 	wait := guardSoon
 	for {
-		asking, cancel := context.WithTimeout(ctx, guardWithin)
-		problems, err := g.activities.Guard(asking)
-		cancel()
-		if err == nil {
-			g.set(problems)
-			wait = guardEvery
-		}
+		_ = g.passes.Pass(ctx, "guard", func() error {
+			asking, cancel := context.WithTimeout(ctx, guardWithin)
+			defer cancel()
+			problems, err := g.activities.Guard(asking)
+			if err == nil { // others say what is away
+				g.set(problems)
+				wait = guardEvery
+			}
+			return nil
+		})
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -92,14 +98,9 @@ func (g *guard) set(problems []rails.Problem) {
 	g.last = now
 }
 
-// Warnings name what an operator should mend though orders are stored, with the
-// reason, as found in the last seconds.
-func (b *Backend) Warnings() map[string]string {
-	b.guard.mu.Lock()
-	defer b.guard.mu.Unlock()
-	out := make(map[string]string, len(b.guard.last))
-	for k, words := range b.guard.last {
-		out["redis_"+string(k)] = words
-	}
-	return out
+// problems are those found in the last seconds, in words.
+func (g *guard) problems() map[rails.Kind]string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return maps.Clone(g.last)
 }

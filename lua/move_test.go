@@ -74,11 +74,11 @@ func TestMoveMark(t *testing.T) {
 	c := connect(t, "redis://127.0.0.1:1")
 	for _, to := range []Mark{0, 'z', MarkQueued, MarkRejected, MarkCancelled, MarkExpired} {
 		_, err := Settle(t.Context(), c, product, to, nil)
-		require.ErrorContains(t, err, "want 'c', 's' or 'p'")
+		require.ErrorContains(t, err, "want c, s or p")
 	}
 	for _, to := range []Mark{0, 'z', MarkQueued, MarkCreated, MarkSettled, MarkPaid} {
 		_, err := Release(t.Context(), c, product, to, nil)
-		require.ErrorContains(t, err, "want 'r', 'x' or 'e'")
+		require.ErrorContains(t, err, "want r, x or e")
 	}
 	moved, err := Settle(t.Context(), c, product, MarkPaid, nil)
 	require.NoError(t, err, "nothing to do is done without Redis")

@@ -32,7 +32,7 @@ var (
 // all.
 func Release(ctx context.Context, c redis.Scripter, product string, to Mark, moves []Move) ([]Moved, error) {
 	if to != MarkRejected && to != MarkCancelled && to != MarkExpired {
-		return nil, fmt.Errorf("releasing orders of product %s: mark %q, want %q, %q or %q",
+		return nil, fmt.Errorf("releasing orders of product %s: mark %c, want %c, %c or %c",
 			product, to, MarkRejected, MarkCancelled, MarkExpired)
 	}
 	moved, err := move(ctx, c, releaseScript, product, to, moves)

@@ -30,7 +30,7 @@ var (
 // all.
 func Settle(ctx context.Context, c redis.Scripter, product string, to Mark, moves []Move) ([]Moved, error) {
 	if to != MarkCreated && to != MarkSettled && to != MarkPaid {
-		return nil, fmt.Errorf("settling orders of product %s: mark %q, want %q, %q or %q",
+		return nil, fmt.Errorf("settling orders of product %s: mark %c, want %c, %c or %c",
 			product, to, MarkCreated, MarkSettled, MarkPaid)
 	}
 	moved, err := move(ctx, c, settleScript, product, to, moves)

@@ -172,7 +172,7 @@ func (s *Service) find(ctx context.Context, product string) (store.Activity, err
 		}
 	}
 	if !found {
-		return store.Activity{}, fmt.Errorf("product %s has no activity; create one first: %w", product, store.ErrNotFound)
+		return store.Activity{}, store.None("product " + product + " has no activity; create one first")
 	}
 	return a, nil
 }

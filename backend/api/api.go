@@ -40,7 +40,7 @@ type Deps struct {
 	// Ready says by name what is not ready, and why; empty when all is.
 	Ready func(context.Context) map[string]error
 	// Warnings say by name what should be mended though all is ready. May be nil.
-	Warnings func() map[string]string
+	Warnings func(context.Context) map[string]string
 	// Token, if set, is the bearer token that everything under /api/ and /metrics
 	// asks for.
 	Token string

@@ -61,7 +61,7 @@ func newSite(t *testing.T, token string) *site {
 	s.broker = broker
 	s.Handler = New(Deps{
 		Dead:     dead.New(dead.Deps{Broker: broker, Store: s.store, Redis: client, Log: log}),
-		Warnings: func() map[string]string { return s.warnings },
+		Warnings: func(context.Context) map[string]string { return s.warnings },
 		Activities: activities.New(activities.Deps{
 			Store: s.store, Redis: client, Queue: broker, Now: time.Now, Random: rand.Reader, Log: log,
 		}),

@@ -8,7 +8,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/seckill-edge/seckill/backend/dead"
-	"github.com/seckill-edge/seckill/lua"
 )
 
 // DeadLetters are dead letters in JSON, the same in the API and in the commands.
@@ -20,7 +19,7 @@ type DeadLetters struct {
 // DeadLetter is one dead letter in JSON.
 type DeadLetter struct {
 	ID         string            `json:"id" doc:"The message's id, escaped, or made from its body."`
-	Reason     string            `json:"reason" doc:"Why it was buried; escaped."`
+	Reason     string            `json:"reason" doc:"Why it was buried; what cannot be printed is escaped."`
 	Attempt    int               `json:"attempt" doc:"Failed tries to store it."`
 	ProductID  string            `json:"product_id,omitempty"`
 	ActivityID string            `json:"activity_id,omitempty"`
@@ -30,6 +29,7 @@ type DeadLetter struct {
 	Unreadable string            `json:"unreadable,omitempty" doc:"Why nothing of it can be read."`
 	Headers    map[string]string `json:"headers,omitempty" doc:"Escaped; with one letter only."`
 	Body       string            `json:"body,omitempty" doc:"The whole body, escaped as in a Go string; with one letter only."`
+	IfReplayed string            `json:"if_replayed,omitempty" doc:"What a replay would do, if no order of it can be read; with one letter only."`
 	StoresAway string            `json:"stores_away,omitempty" doc:"Why the stores could not be asked about its orders."`
 }
 
@@ -64,6 +64,7 @@ type DeadDone struct {
 	Letters  int `json:"letters"`
 	Orders   int `json:"orders" doc:"Readable orders in them."`
 	Rejected int `json:"rejected" doc:"Those whose units were given back: they end as rejected."`
+	Kept     int `json:"kept" doc:"Letters that a replay of all has left: no order of them can be read."`
 }
 
 // DeadLettersOf puts a list into JSON's shape.
@@ -85,6 +86,9 @@ func DeadShownOf(shown []dead.Shown) DeadLetters {
 		for k, v := range s.Message.Headers {
 			l.Headers[dead.Escape(k)] = dead.Escape(v)
 		}
+		if s.Hopeless() {
+			l.IfReplayed = "refused: it would come straight back; drop it"
+		}
 		if s.Unknown != nil {
 			l.StoresAway = s.Unknown.Error()
 		}
@@ -99,7 +103,7 @@ func DeadDoneOf(d dead.Done) DeadDone { return DeadDone(d) }
 
 func deadLetterOf(l dead.Letter) DeadLetter {
 	out := DeadLetter{
-		ID: l.ID, Reason: dead.Escape(l.Reason), Attempt: l.Attempt, ProductID: l.ProductID, ActivityID: l.ActivityID,
+		ID: l.ID, Reason: dead.Plain(l.Reason), Attempt: l.Attempt, ProductID: l.ProductID, ActivityID: l.ActivityID,
 		Orders: make([]DeadOrder, len(l.Orders)), Bad: make([]DeadEntry, len(l.Bad)),
 	}
 	if !l.Since.IsZero() {
@@ -128,7 +132,7 @@ func (l *DeadLetter) add(fates []dead.Fate) {
 			fate.Stored, fate.Because = string(f.Stored.State), string(f.Stored.Reason)
 		}
 		if !f.Bad {
-			fate.InRedis = markName(f.Mark)
+			fate.InRedis = f.Mark.String()
 			l.Orders[i].DeadFate = fate
 			continue
 		}
@@ -138,26 +142,6 @@ func (l *DeadLetter) add(fates []dead.Fate) {
 		l.Bad[bad].DeadFate = fate
 		bad++
 	}
-}
-
-func markName(m lua.Mark) string {
-	switch m {
-	case lua.MarkQueued:
-		return "queued"
-	case lua.MarkCreated:
-		return "created"
-	case lua.MarkSettled:
-		return "settled"
-	case lua.MarkPaid:
-		return "paid"
-	case lua.MarkRejected:
-		return "rejected"
-	case lua.MarkCancelled:
-		return "cancelled"
-	case lua.MarkExpired:
-		return "expired"
-	}
-	return "unknown"
 }
 
 type (

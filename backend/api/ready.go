@@ -27,7 +27,7 @@ func readyz(d Deps, g *guard) http.Handler {
 			why[name] = err.Error()
 		}
 		if d.Warnings != nil {
-			if warnings := d.Warnings(); len(warnings) > 0 {
+			if warnings := d.Warnings(ctx); len(warnings) > 0 {
 				body["warnings"] = slices.Sorted(maps.Keys(warnings))
 				maps.Copy(why, warnings)
 			}

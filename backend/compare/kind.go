@@ -79,7 +79,7 @@ type Difference struct {
 func judge(a store.Activity, user string, entry *lua.Entry, outbox string, row *store.Order) (Kind, bool) {
 	if row == nil {
 		switch {
-		case entry == nil || givenBack(entry.Mark):
+		case entry == nil || entry.Mark.GivenBack():
 			return "", false
 		case entry.Mark != lua.MarkQueued:
 			return SettledNotStored, true
@@ -93,19 +93,13 @@ func judge(a store.Activity, user string, entry *lua.Entry, outbox string, row *
 	case !ok || row.UserID != user || row.ActivityID != a.ID:
 		return StateConflict, true
 	case entry == nil:
-		return MissingInRedis, !givenBack(want)
-	case entry.Mark == want, sold(entry.Mark) && sold(want), givenBack(entry.Mark) && givenBack(want):
-		return StateConflict, entry.Quantity != row.Quantity && !givenBack(want)
-	case frozen(entry.Mark) && entry.Quantity == row.Quantity:
+		return MissingInRedis, !want.GivenBack()
+	case entry.Mark == want, entry.Mark.Sold() && want.Sold(), entry.Mark.GivenBack() && want.GivenBack():
+		return StateConflict, entry.Quantity != row.Quantity && !want.GivenBack()
+	case entry.Mark.Frozen() && entry.Quantity == row.Quantity:
 		return StoredNotSettled, true
 	}
 	return StateConflict, true
-}
-
-func frozen(m lua.Mark) bool { return m == lua.MarkQueued || m == lua.MarkCreated }
-func sold(m lua.Mark) bool   { return m == lua.MarkSettled || m == lua.MarkPaid }
-func givenBack(m lua.Mark) bool {
-	return m == lua.MarkRejected || m == lua.MarkCancelled || m == lua.MarkExpired
 }
 
 // young says that an order may still be in the hands of an edge or a backend.

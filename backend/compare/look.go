@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/lua"
@@ -50,9 +51,9 @@ type Result struct {
 	// Units are what the records that can be read say; Available is the rest of
 	// the total, and may be negative.
 	Units lua.Units
-	// Buyers, Entries and Rows are records, the orders in them, and orders in SQL
-	// that hold stock.
-	Buyers, Entries, Rows int64
+	// Buyers and Entries are records and the orders in them; Live, those of them that
+	// hold stock; Rows, the orders in SQL that do.
+	Buyers, Entries, Live, Rows int64
 	// OnTheWay is the number of orders too young to be judged.
 	OnTheWay int64
 }
@@ -128,12 +129,12 @@ func (c *look) records(ctx context.Context) error {
 	parts := make(chan map[string]string, workers)
 	group.Go(func() error {
 		defer close(parts)
-		return c.scan(ctx, parts)
+		return duty.Safely(func() error { return c.scan(ctx, parts) })
 	})
 	for range workers {
 		group.Go(func() error {
 			for records := range parts {
-				if err := c.compareRecords(ctx, records); err != nil {
+				if err := duty.Safely(func() error { return c.compareRecords(ctx, records) }); err != nil {
 					return err
 				}
 			}
@@ -205,6 +206,7 @@ func (c *look) tell(ctx context.Context, part Result, matched, read int64, found
 	c.result.Units.Sold += part.Units.Sold
 	c.result.Buyers += part.Buyers
 	c.result.Entries += part.Entries
+	c.result.Live += part.Live
 	c.result.OnTheWay += part.OnTheWay
 	c.matched += matched
 	c.read += read

@@ -54,7 +54,7 @@ func Merge(a store.Activity, user, record string, rows []store.Order) string {
 func arranged(entries []lua.Entry) []lua.Entry {
 	var live, back []lua.Entry
 	for _, e := range entries {
-		if givenBack(e.Mark) {
+		if e.Mark.GivenBack() {
 			back = append(back, e)
 		} else {
 			live = append(live, e)

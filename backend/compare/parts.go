@@ -65,10 +65,13 @@ func (c *look) compareRecords(ctx context.Context, records map[string]string) er
 
 func (r *Result) count(e lua.Entry) {
 	r.Entries++
+	if !e.Mark.GivenBack() {
+		r.Live++
+	}
 	switch {
-	case frozen(e.Mark):
+	case e.Mark.Frozen():
 		r.Units.Frozen += int64(e.Quantity)
-	case sold(e.Mark):
+	case e.Mark.Sold():
 		r.Units.Sold += int64(e.Quantity)
 	}
 }

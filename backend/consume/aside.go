@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/backend/metrics"
 	"github.com/seckill-edge/seckill/internal/killpoint"
 	"github.com/seckill-edge/seckill/internal/order"
@@ -26,6 +27,18 @@ const (
 	reasonBytes = 500
 )
 
+// sortSafely is sort. A panic over one message must not come back for ever with
+// it: the second try asks no store about what is wrong in it.
+func (c *Consumer) sortSafely(ctx context.Context, m *message) error {
+	for {
+		err := duty.Safely(func() error { return c.sort(ctx, m) })
+		if !c.passes.Panicked("consume", err, "message", m.delivery.Message().ID) || m.fell {
+			return err
+		}
+		m.fell = true
+	}
+}
+
 // sort puts aside what is wrong in m: the message as a whole, entries, orders
 // that cannot be stored. When it returns nil the message can be acknowledged.
 func (c *Consumer) sort(ctx context.Context, m *message) error {
@@ -33,11 +46,16 @@ func (c *Consumer) sort(ctx context.Context, m *message) error {
 	if m.wrong != nil {
 		return c.bury(ctx, metrics.DeadMessage, in, m.wrong)
 	}
-	for i, entry := range m.bad {
+	for i := m.buried; i < len(m.bad); i++ {
+		entry := m.bad[i]
 		// The id is made from the original's, so that a repeat is seen as one.
-		alone := queue.Message{ID: fmt.Sprintf("%s/%d", shortID(in.ID), i), Body: withHeader(in.Body, entry.Raw), Headers: in.Headers}
+		alone := queue.Message{ID: fmt.Sprintf("%s/%d", nameOf(in), i), Body: withHeader(in.Body, entry.Raw), Headers: in.Headers}
 		if err := c.bury(ctx, metrics.DeadEntry, alone, entry.Err); err != nil {
 			return err
+		}
+		m.buried = i + 1
+		if m.fell {
+			continue // its units stay frozen until the reconciler has found them
 		}
 		if o, readable := c.orderOf(ctx, in.Body, entry); readable {
 			if err := c.refuse(ctx, m, o); err != nil {

@@ -1,6 +1,7 @@
 package consume
 
 import (
+	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
@@ -13,6 +14,10 @@ type message struct {
 	bad      []order.BadEntry
 	// wrong says that nothing of it can be read.
 	wrong error
+	// fell says that this program has panicked over it; buried counts the bad
+	// entries that were sent to the dead letters.
+	fell   bool
+	buried int
 	// failed are its orders that the database does not take, with the reason.
 	failed []failure
 	// refused are its orders that went to the dead letters, as SQL has them now;
@@ -34,7 +39,10 @@ type batch struct {
 
 func (b *batch) add(d queue.Delivery) {
 	m := &message{delivery: d}
-	m.orders, m.bad, m.wrong = order.ParseMessage(d.Message().Body)
+	m.wrong = duty.Safely(func() (err error) {
+		m.orders, m.bad, err = order.ParseMessage(d.Message().Body)
+		return err
+	})
 	b.messages = append(b.messages, m)
 	b.count += len(m.orders)
 }

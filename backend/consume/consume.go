@@ -22,6 +22,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/backend/metrics"
 	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/backend/store"
@@ -58,6 +59,7 @@ type Consumer struct {
 	Config
 	Deps
 
+	passes     *duty.Log
 	deliveries chan queue.Delivery
 	inHand     atomic.Int64
 	paused     atomic.Bool
@@ -78,6 +80,7 @@ func New(c Config, d Deps) *Consumer {
 	return &Consumer{
 		Config:     c,
 		Deps:       d,
+		passes:     duty.NewLog(d.Log, d.Metrics, time.Now),
 		deliveries: make(chan queue.Delivery, c.Prefetch),
 		stopping:   make(chan struct{}),
 		done:       make(chan struct{}),
@@ -146,7 +149,8 @@ func (c *Consumer) loop(ctx context.Context) {
 		if batch == nil {
 			return
 		}
-		c.handle(ctx, batch)
+		err := duty.Safely(func() error { c.handle(ctx, batch); return nil })
+		c.passes.Panicked("consume", err) // what was stored and not told of the reconciler finds
 		c.inHand.Store(0)
 	}
 }
@@ -193,10 +197,12 @@ func (c *Consumer) handle(ctx context.Context, b *batch) {
 	killpoint.Here(killpoint.AfterCommit)
 	b.failed(failed)
 	for _, m := range b.messages {
-		if err := c.sort(ctx, m); err != nil {
-			c.Log.Warn("consume: a message stays in the queue: what is wrong in it could not be put aside",
+		if err := c.sortSafely(ctx, m); err != nil {
+			c.Log.Warn("consume: a message is not acknowledged: what is wrong in it could not be put aside",
 				"message", m.delivery.Message().ID, "error", err)
-			c.giveBack(m)
+			if _, ours := errors.AsType[*duty.PanicError](err); !ours { // else it would be here again at once, for ever
+				c.giveBack(m)
+			}
 			continue
 		}
 		if err := m.delivery.Ack(); err != nil && !errors.Is(err, queue.ErrStale) {

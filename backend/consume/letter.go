@@ -57,6 +57,15 @@ func shortID(id string) string {
 	return "long-" + hex.EncodeToString(digest[:16])
 }
 
+// nameOf is the id that those of m's entries are made from, also if it has none.
+func nameOf(m queue.Message) string {
+	if m.ID != "" {
+		return shortID(m.ID)
+	}
+	digest := sha256.Sum256(m.Body)
+	return "body-" + hex.EncodeToString(digest[:6])
+}
+
 // write sends m to a target, at the worst without the foreign headers: a broker may
 // have smaller frames than any that we know.
 func (c *Consumer) write(ctx context.Context, to queue.Target, m queue.Message) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
 )
@@ -63,8 +64,10 @@ func (c *Consumer) saveWhenUp(ctx context.Context, orders []order.Order) (saved 
 func (c *Consumer) whenUp(ctx context.Context, orders int, try func() error) error {
 	defer c.pause(false)
 	for wait := firstPause; ; wait = min(wait*2, longPause) {
-		err := try()
+		err := duty.Safely(try)
 		switch {
+		case c.passes.Panicked("consume", err):
+			return err // one of the orders is to blame: halving finds it
 		case err == nil && c.paused.Load():
 			c.Log.Info("consume: database is back, storing goes on")
 			return nil

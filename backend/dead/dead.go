@@ -12,6 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -49,6 +52,9 @@ type Done struct {
 	// Rejected counts those of a replay that hold no unit any more, because it was
 	// given back: they end as rejected.
 	Rejected int
+	// Kept counts the letters that a replay of All has left where they are, because
+	// no order of them can be read.
+	Kept int
 }
 
 // All, in place of an id, means every letter that is there now.
@@ -66,6 +72,11 @@ func (s *Service) List(ctx context.Context, limit int) (letters []Letter, total 
 	if err != nil {
 		return nil, 0, fmt.Errorf("listing the dead letters: %w", err)
 	}
+	apart := make([]*Letter, len(letters))
+	for i := range letters {
+		apart[i] = &letters[i]
+	}
+	tellApart(apart)
 	return letters, max(total, len(letters)), nil
 }
 
@@ -87,6 +98,11 @@ func (s *Service) Show(ctx context.Context, id string) ([]Shown, error) {
 	if err != nil {
 		return nil, fmt.Errorf("showing dead letter %q: %w", id, err)
 	}
+	apart := make([]*Letter, len(letters))
+	for i := range letters {
+		apart[i] = &letters[i].Letter
+	}
+	tellApart(apart)
 	for i := range letters {
 		letters[i].Fates, letters[i].Unknown = s.fates(ctx, letters[i].Letter)
 	}
@@ -94,8 +110,12 @@ func (s *Service) Show(ctx context.Context, id string) ([]Shown, error) {
 }
 
 // Drop removes the letters of this id, or All, for good. store.ErrNotFound if
-// there is none of the id. After an error Done says what was done before it.
+// there is none of the id, activities.ErrRefused if it names different ones. After
+// an error Done says what was done before it.
 func (s *Service) Drop(ctx context.Context, id string) (Done, error) {
+	if err := s.oneLetter(ctx, id); err != nil {
+		return Done{}, fmt.Errorf("dropping dead letters: %w", err)
+	}
 	done, err := s.judge(ctx, id, func(Letter) (queue.Verdict, error) { return queue.Drop, nil })
 	if done.Letters > 0 {
 		s.Log.Warn("dead letters dropped", "letters", done.Letters, "orders", done.Orders)
@@ -109,13 +129,25 @@ func (s *Service) Drop(ctx context.Context, id string) (Done, error) {
 // Replay sends the letters of this id, or All, to the orders again; each is
 // removed when the broker has confirmed it there. An order whose units were given
 // back is rejected in SQL before that, so that it can not be sold a second time.
-// store.ErrNotFound if there is no letter of the id, activities.ErrRefused while
-// the stock of one of their activities is not proven. After an error Done says
+// store.ErrNotFound if there is no letter of the id; activities.ErrRefused if it names
+// different ones or one of which nothing can be read, and while the stock of one of
+// their activities is not proven. After an error Done says
 // what was done before it, and the letter it stopped at may be in both places,
 // which does no harm.
 func (s *Service) Replay(ctx context.Context, id string) (Done, error) {
-	rejected := 0
+	if err := s.oneLetter(ctx, id); err != nil {
+		return Done{}, fmt.Errorf("replaying dead letters: %w", err)
+	}
+	rejected, kept := 0, 0
 	done, err := s.judge(ctx, id, func(l Letter) (queue.Verdict, error) {
+		switch {
+		case !l.Hopeless():
+		case id != All:
+			return queue.Keep, fmt.Errorf("%w: letter %q: no order of it can be read, so it would come straight back; drop it", activities.ErrRefused, l.ID)
+		default:
+			kept++
+			return queue.Keep, nil
+		}
 		n, err := s.reject(ctx, l)
 		if err != nil {
 			return queue.Keep, fmt.Errorf("letter %q: %w", l.ID, err)
@@ -123,7 +155,10 @@ func (s *Service) Replay(ctx context.Context, id string) (Done, error) {
 		rejected += n
 		return queue.Replay, nil
 	})
-	done.Rejected = rejected
+	done.Rejected, done.Kept = rejected, kept
+	if err == nil && done.Letters == 0 && kept > 0 {
+		err = fmt.Errorf("%w: of none of the %d letters an order can be read, so they would come straight back; drop them", activities.ErrRefused, kept)
+	}
 	if done.Letters > 0 {
 		s.Log.Warn("dead letters replayed", "letters", done.Letters, "orders", done.Orders, "rejected", rejected)
 	}
@@ -131,6 +166,29 @@ func (s *Service) Replay(ctx context.Context, id string) (Done, error) {
 		return done, fmt.Errorf("replaying dead letters: %w", err)
 	}
 	return done, nil
+}
+
+// oneLetter refuses an id that different letters have.
+func (s *Service) oneLetter(ctx context.Context, id string) error {
+	if id == All {
+		return nil
+	}
+	_, there, err := s.Broker.Depth(ctx)
+	if err != nil {
+		return fmt.Errorf("counting the dead letters: %w", err)
+	}
+	names := map[string]bool{}
+	_, err = s.Broker.Judge(ctx, there, func(m queue.Message) queue.Verdict {
+		if l := read(m); l.is(id) {
+			names[l.exact()] = true
+		}
+		return queue.Keep
+	})
+	if err == nil && len(names) > 1 {
+		err = fmt.Errorf("%w: %d different letters are called %q; name one of %s", activities.ErrRefused, len(names), id,
+			strings.Join(slices.Sorted(maps.Keys(names)), ", "))
+	}
+	return err
 }
 
 // judge shows the letters of this id, or All, that are there at the beginning to
@@ -147,7 +205,7 @@ func (s *Service) judge(ctx context.Context, id string, verdict func(Letter) (qu
 	judged, err := s.Broker.Judge(ctx, there, func(m queue.Message) queue.Verdict {
 		orders = append(orders, -1)
 		l := read(m)
-		if failed != nil || (id != All && l.ID != id) {
+		if failed != nil || (id != All && !l.is(id)) {
 			return queue.Keep
 		}
 		found = true
@@ -168,7 +226,7 @@ func (s *Service) judge(ctx context.Context, id string, verdict func(Letter) (qu
 	case failed != nil || err != nil:
 		return done, errors.Join(failed, err)
 	case id != All && !found:
-		return done, fmt.Errorf("no dead letter %q, or somebody else is looking at it: %w", id, store.ErrNotFound)
+		return done, store.None(fmt.Sprintf("no dead letter %q, or somebody else is looking at it", id))
 	}
 	return done, nil
 }

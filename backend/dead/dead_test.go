@@ -174,12 +174,78 @@ func TestBadEntries(t *testing.T) {
 			shown, err := w.service.Show(t.Context(), "mixed/1")
 			return err == nil && shown[0].Fates[0].Stored.State == order.Created
 		}, soon, tick)
-		require.Eventually(t, func() bool {
-			done, err := w.service.Replay(t.Context(), "mixed/1")
-			return err == nil && done == dead.Done{Letters: 1}
-		}, soon, tick)
-		w.dead(3) // it is wrong in itself, and is buried again
+		_, err = w.service.Replay(t.Context(), "mixed/1")
+		require.ErrorIs(t, err, activities.ErrRefused)
+		require.ErrorContains(t, err, "come straight back; drop it")
+		_, err = w.service.Replay(t.Context(), dead.All)
+		require.ErrorIs(t, err, activities.ErrRefused)
+		w.dead(3)
 		w.agree(1)
+	})
+}
+
+// Letters that share an id and nothing else are told apart by their bodies, and an
+// id alone does nothing to either.
+func TestIDsOfSeveralLetters(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		w.sale(3)
+		a, b := w.reserve("a"), w.reserve("b")
+		for _, m := range []queue.Message{
+			{ID: "same", Body: message(a).Body},
+			{ID: "same", Body: message(b).Body},
+			{ID: "same", Body: message(b).Body},
+			{ID: "/0", Body: []byte("one")},
+			{ID: "/0", Body: []byte("other")},
+			{Body: []byte("third")},
+		} {
+			w.send(queue.Dead, m)
+		}
+		w.dead(6)
+		letters, _, err := w.service.List(t.Context(), 6)
+		require.NoError(t, err)
+		ids := map[string]int{}
+		for _, l := range letters {
+			ids[l.ID]++
+		}
+		require.Len(t, ids, 5, "a letter that is there twice has one id")
+		first, second := letters[0].ID, letters[1].ID
+		require.Regexp(t, `^same#[0-9a-f]{12}$`, first)
+		require.Regexp(t, `^body-[0-9a-f]{12}$`, letters[3].ID)
+		for _, do := range []func(context.Context, string) (dead.Done, error){w.service.Replay, w.service.Drop} {
+			_, err = do(t.Context(), "same")
+			require.ErrorIs(t, err, activities.ErrRefused)
+			require.ErrorContains(t, err, first)
+			require.ErrorContains(t, err, second)
+		}
+		shown, err := w.service.Show(t.Context(), second)
+		require.NoError(t, err)
+		require.Len(t, shown, 2)
+		w.replay(first, dead.Done{Letters: 1, Orders: 1})
+		done, err := w.service.Drop(t.Context(), "same")
+		require.NoError(t, err, "one is left")
+		require.Equal(t, dead.Done{Letters: 2, Orders: 2}, done)
+		w.send(queue.Dead, message(b))
+		w.replay(dead.All, dead.Done{Letters: 1, Orders: 1, Kept: 3})
+		w.backend(true)
+		w.dead(3)
+	})
+}
+
+// Two messages without an id, each with an entry that cannot be read.
+func TestEntriesOfMessagesWithoutID(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		w.sale(3)
+		w.backend(true)
+		for _, user := range []string{"a", "b"} {
+			o := w.reserve(user)
+			body := order.AppendMessage(nil, []order.Order{o})
+			w.send(queue.Orders, queue.Message{Body: append(body, "\nnobody"...)})
+		}
+		w.dead(2)
+		letters, _, err := w.service.List(t.Context(), 2)
+		require.NoError(t, err)
+		require.NotEqual(t, letters[0].ID, letters[1].ID)
+		require.Regexp(t, `^body-[0-9a-f]{12}/0$`, letters[0].ID)
 	})
 }
 
@@ -250,5 +316,7 @@ func TestEscape(t *testing.T) {
 		"\u009b2J\u2028\"\\": `\u009b2J\u2028\"\\`,
 	} {
 		require.Equal(t, want, dead.Escape(text))
+		plain := strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(want)
+		require.Equal(t, plain, dead.Plain(text))
 	}
 }

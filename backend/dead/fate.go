@@ -28,17 +28,13 @@ func (f Fate) IfReplayed() string {
 	case f.Stored != nil:
 		return "nothing: it is stored as " + string(f.Stored.State)
 	case f.Bad:
-		return "a dead letter again"
+		return "a dead letter again, at once: drop it"
 	case f.Mark == 0:
 		return "rejected: Redis does not know it, so it holds no unit"
-	case givenBack(f.Mark):
+	case f.Mark.GivenBack():
 		return "rejected: its units were given back"
 	}
 	return "stored, if SQL takes it and has the units left"
-}
-
-func givenBack(m lua.Mark) bool {
-	return m == lua.MarkRejected || m == lua.MarkCancelled || m == lua.MarkExpired
 }
 
 // fates asks the stores about the orders of a letter, first those that can be
@@ -108,7 +104,7 @@ func (s *Service) reject(ctx context.Context, l Letter) (int, error) {
 				rejected++
 			}
 			continue
-		case f.Mark != 0 && !givenBack(f.Mark):
+		case f.Mark != 0 && !f.Mark.GivenBack():
 			continue
 		}
 		if _, err := s.Store.RejectOrder(ctx, f.Order, order.ReasonDead); err != nil {

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
@@ -13,7 +15,8 @@ import (
 // Letter is one dead letter, read as far as it can be.
 type Letter struct {
 	// ID names it to people: the message's id, escaped, or "body-" and a digest of
-	// its body if it has none. Letters that a crash has buried twice share it.
+	// its body if it has none. Where it names several different letters, # and the
+	// digest follow. Letters that a crash has buried twice share it.
 	ID string
 	// Reason is why it was buried, as the backend worded it then.
 	Reason string
@@ -56,13 +59,59 @@ func (l *Letter) older(at time.Time) {
 	}
 }
 
-// idOf is a name for m that can be typed.
+// idOf is a name for m that can be typed. An entry of a message without an id was
+// once called /0, like any other.
 func idOf(m queue.Message) string {
-	if m.ID != "" {
+	if m.ID != "" && m.ID[0] != '/' {
 		return Escape(m.ID)
 	}
+	return "body-" + digestOf(m)
+}
+
+func digestOf(m queue.Message) string {
 	digest := sha256.Sum256(m.Body)
-	return "body-" + hex.EncodeToString(digest[:6])
+	return hex.EncodeToString(digest[:6])
+}
+
+// exact names this letter also where others share its id.
+func (l *Letter) exact() string { return l.ID + "#" + digestOf(l.Message) }
+
+// is says whether id means this letter.
+func (l *Letter) is(id string) bool { return l.ID == id || l.exact() == id }
+
+// Hopeless says that no order of it can be read: replayed, it would be back at once.
+func (l *Letter) Hopeless() bool { return len(l.Orders) == 0 }
+
+// tellApart gives different letters of one id their exact ones.
+func tellApart(letters []*Letter) {
+	bodies := map[string]map[string]bool{}
+	for _, l := range letters {
+		if bodies[l.ID] == nil {
+			bodies[l.ID] = map[string]bool{}
+		}
+		bodies[l.ID][l.exact()] = true
+	}
+	for _, l := range letters {
+		if len(bodies[l.ID]) > 1 {
+			l.ID = l.exact()
+		}
+	}
+}
+
+// Plain makes text for people safe for a terminal and a log, as Escape does, and
+// leaves its quotes and backslashes as they are.
+func Plain(text string) string {
+	var out strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		if r == '"' || r == '\\' {
+			out.WriteRune(r)
+		} else {
+			out.WriteString(Escape(text[:size]))
+		}
+		text = text[size:]
+	}
+	return out.String()
 }
 
 // Escape makes text of any bytes safe for a terminal and a log: what cannot be

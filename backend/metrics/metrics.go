@@ -36,6 +36,7 @@ type Metrics struct {
 	mended   *prometheus.CounterVec
 	rebuilds prometheus.Counter
 	held     prometheus.Histogram
+	panics   *prometheus.CounterVec
 	life
 }
 
@@ -72,9 +73,10 @@ func New() *Metrics {
 		rebuilds: counter("rebuilds_total", "Times the stock of an activity was proven, and rebuilt where it was wrong."),
 		held:     histogram("held_seconds", "How long a sale was shut for proving its stock.", prometheus.ExponentialBuckets(0.25, 2, 10)),
 	}
+	m.panics = counters("panics_total", "Passes of background work, and batches, that were given up because of a mistake of this program.", "duty")
 	m.life = newLife(m.Registry)
 	m.Registry.MustRegister(m.stored, m.repeats, m.rejected, m.batch, m.write, m.dead, m.retried, m.relayed,
-		m.settled, m.lag, m.paused, m.findings, m.mended, m.rebuilds, m.held,
+		m.settled, m.lag, m.paused, m.findings, m.mended, m.rebuilds, m.held, m.panics,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// A label that has not happened yet is 0, not absent: alerts need that.
 	for _, reason := range []order.Reason{order.ReasonOversold, order.ReasonDuplicate, order.ReasonUnknownActivity, order.ReasonInvalid, order.ReasonLost, order.ReasonDead} {
@@ -82,6 +84,9 @@ func New() *Metrics {
 	}
 	for _, kind := range []DeadKind{DeadMessage, DeadEntry, DeadOrder} {
 		m.dead.WithLabelValues(string(kind))
+	}
+	for _, duty := range duties {
+		m.panics.WithLabelValues(duty)
 	}
 	for _, result := range []string{"done", "already", "unknown", "conflict", "failed"} {
 		m.settled.WithLabelValues(result)
@@ -133,6 +138,12 @@ func (m *Metrics) Settled(result string, orders int) {
 
 // SettleLag records how long after its commit a batch was moved in Redis.
 func (m *Metrics) SettleLag(d time.Duration) { m.lag.Observe(d.Seconds()) }
+
+// duties are what a backend does again and again, by the names that panics count by.
+var duties = []string{"activities", "consume", "expiry", "fence", "guard", "keeper", "migrate", "presence", "promise", "reconcile", "relay", "settle"}
+
+// Panicked counts a pass of a duty that ended in a panic.
+func (m *Metrics) Panicked(duty string) { m.panics.WithLabelValues(duty).Inc() }
 
 // Paused says whether storing waits for the database.
 func (m *Metrics) Paused(paused bool) {

@@ -2,9 +2,12 @@ package metrics
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seckill-edge/seckill/backend/duty"
 )
 
 // Stock is one activity's counters in units, as one scrape shows them.
@@ -12,7 +15,8 @@ type Stock struct {
 	Product                               string
 	Total, Available, Frozen, Sold, Drift int64
 	Outbox                                int64
-	// DriftUnknown leaves the drift out: the broker did not say what is on its way.
+	// DriftUnknown leaves the drift out: the broker did not say what is on its way,
+	// or SQL what is stored.
 	DriftUnknown bool
 }
 
@@ -65,37 +69,53 @@ func (s *state) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. The stores are asked at once: one that
+// hangs must not use up the time of all others.
 func (s *state) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
-	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	var asking sync.WaitGroup
+	for _, part := range []func(context.Context, chan<- prometheus.Metric){s.depth, s.refunds, s.unready, s.stocks} {
+		asking.Go(func() { _ = duty.Safely(func() error { part(ctx, out); return nil }) }) // what cannot be read is missing
 	}
-	gauge(unsettledDesc, float64(s.source.Unsettled()))
-	// A broker that hangs must not use up the time of all others.
-	asking, enough := context.WithTimeout(ctx, s.timeout/3)
-	defer enough()
-	if waiting, dead, err := s.source.Depth(asking); err == nil {
-		gauge(depthDesc, float64(waiting), "waiting")
-		gauge(depthDesc, float64(dead), "dead")
+	gauge(out, unsettledDesc, float64(s.source.Unsettled()))
+	asking.Wait()
+}
+
+func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+func (s *state) depth(ctx context.Context, out chan<- prometheus.Metric) {
+	if waiting, dead, err := s.source.Depth(ctx); err == nil {
+		gauge(out, depthDesc, float64(waiting), "waiting")
+		gauge(out, depthDesc, float64(dead), "dead")
 	}
+}
+
+func (s *state) refunds(ctx context.Context, out chan<- prometheus.Metric) {
 	if due, err := s.source.RefundsDue(ctx); err == nil {
-		gauge(refundsDesc, float64(due))
+		gauge(out, refundsDesc, float64(due))
 	}
+}
+
+func (s *state) unready(ctx context.Context, out chan<- prometheus.Metric) {
 	unready, _ := s.source.Unready(ctx)
 	for obstacle, n := range unready {
-		gauge(unreadyDesc, float64(n), obstacle)
+		gauge(out, unreadyDesc, float64(n), obstacle)
 	}
-	stocks, _ := s.source.Stocks(ctx) // what cannot be read is missing
+}
+
+func (s *state) stocks(ctx context.Context, out chan<- prometheus.Metric) {
+	stocks, _ := s.source.Stocks(ctx)
 	for _, stock := range stocks {
-		gauge(totalDesc, float64(stock.Total), stock.Product)
-		gauge(availableDesc, float64(stock.Available), stock.Product)
-		gauge(frozenDesc, float64(stock.Frozen), stock.Product)
-		gauge(soldDesc, float64(stock.Sold), stock.Product)
+		gauge(out, totalDesc, float64(stock.Total), stock.Product)
+		gauge(out, availableDesc, float64(stock.Available), stock.Product)
+		gauge(out, frozenDesc, float64(stock.Frozen), stock.Product)
+		gauge(out, soldDesc, float64(stock.Sold), stock.Product)
 		if !stock.DriftUnknown {
-			gauge(driftDesc, float64(stock.Drift), stock.Product)
+			gauge(out, driftDesc, float64(stock.Drift), stock.Product)
 		}
-		gauge(outboxDesc, float64(stock.Outbox), stock.Product)
+		gauge(out, outboxDesc, float64(stock.Outbox), stock.Product)
 	}
 }

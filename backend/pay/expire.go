@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/internal/order"
 )
 
@@ -18,10 +19,13 @@ const (
 // RunExpiry expires orders whose time is up, until ctx ends. One process at a time
 // is enough, and more do no harm. It catches up with what became due while nobody
 // looked, batch by batch; after a failure it pauses for longer each time. tell is
-// given each pass's failure, nil if there was none.
+// given each pass's failure, also a *duty.PanicError, nil if there was none.
 func (s *Service) RunExpiry(ctx context.Context, tell func(error)) {
 	for pause := expireEvery; ; {
-		_, err := s.ExpireDue(ctx)
+		err := duty.Safely(func() error {
+			_, err := s.ExpireDue(ctx)
+			return err
+		})
 		if ctx.Err() != nil {
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/internal/queue"
 )
 
@@ -29,7 +30,10 @@ func (b *broker) watch(ctx context.Context, q queue.Inspector) {
 	defer tick.Stop()
 	for {
 		asking, cancel := context.WithTimeout(ctx, askWithin)
-		_, _, err := q.Depth(asking)
+		err := duty.Safely(func() error {
+			_, _, err := q.Depth(asking)
+			return err
+		})
 		cancel()
 		if err == nil {
 			b.spoke.Store(time.Now().UnixNano())

@@ -24,6 +24,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/backend/metrics"
 	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/backend/store"
@@ -114,8 +115,8 @@ func New(c Config, d Deps) *Keeper {
 // InHand is the number of orders that are being stored.
 func (k *Keeper) InHand() int { return int(k.inHand.Load()) }
 
-// Run keeps promises until ctx ends. tell is given each pass's failure, nil if there
-// was none.
+// Run keeps promises until ctx ends. tell is given each pass's failure, also a
+// *duty.PanicError, nil if there was none.
 func (k *Keeper) Run(ctx context.Context, tell func(error)) {
 	asked := make(chan struct{})
 	go func() {
@@ -127,9 +128,8 @@ func (k *Keeper) Run(ctx context.Context, tell func(error)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		if err := k.pass(ctx, time.Now()); ctx.Err() == nil {
-			tell(err)
-		}
+		err := duty.Safely(func() error { return k.pass(ctx, time.Now()) })
+		tell(err)
 		select {
 		case <-ctx.Done():
 			return
@@ -147,7 +147,11 @@ func (k *Keeper) pass(ctx context.Context, now time.Time) error {
 		if a.State == store.Scheduled || now.Before(k.resting[a.ID]) {
 			continue
 		}
-		late, err := k.look(ctx, a, now)
+		var late int
+		err := duty.Safely(func() (err error) {
+			late, err = k.look(ctx, a, now)
+			return err
+		})
 		overdue += late
 		if err != nil && failed == nil {
 			failed = fmt.Errorf("promise: product %s: %w", a.ProductID, err)

@@ -67,7 +67,7 @@ func (r *Reconciler) Inspect(ctx context.Context, a store.Activity) (Report, err
 
 func (r *Report) note(s sighting) {
 	r.Idle = s.idle
-	r.Buyers, r.Entries, r.Rows, r.OnTheWay = s.result.Buyers, s.result.Entries, s.result.Rows, s.result.OnTheWay
+	r.Buyers, r.Entries, r.Live, r.Rows, r.OnTheWay = s.result.Buyers, s.result.Entries, s.result.Live, s.result.Rows, s.result.OnTheWay
 }
 
 // look goes through the whole activity once.
@@ -220,12 +220,12 @@ func seen(differences []compare.Difference, id string) bool {
 }
 
 func findingOf(a store.Activity, d compare.Difference) Finding {
-	redis, sql := "nothing", "nothing"
+	redis, sql := "no such order", "none"
 	if d.Entry != nil {
-		redis = fmt.Sprintf("%q of %d units", string(d.Entry.Mark), d.Entry.Quantity)
+		redis = fmt.Sprintf("it as %s, %s", d.Entry.Mark, units(d.Entry.Quantity))
 	}
 	if d.Row != nil {
-		sql = fmt.Sprintf("%s of %d units", d.Row.State, d.Row.Quantity)
+		sql = fmt.Sprintf("it as %s, %s", d.Row.State, units(d.Row.Quantity))
 		if d.Row.UserID != d.UserID {
 			sql += ", another buyer's"
 		}
@@ -233,11 +233,18 @@ func findingOf(a store.Activity, d compare.Difference) Finding {
 			sql += ", activity " + d.Row.ActivityID
 		}
 	}
-	what := "Redis has " + redis + ", SQL has " + sql
+	what := "Redis has " + redis + "; SQL has " + sql
 	if d.Kind == compare.DamagedRecord {
 		what = "the buyer's record cannot be read"
 	}
 	return Finding{Kind: d.Kind, OrderID: d.OrderID, UserID: d.UserID, What: what, difference: d}
+}
+
+func units(n int) string {
+	if n == 1 {
+		return "1 unit"
+	}
+	return fmt.Sprintf("%d units", n)
 }
 
 // why says, as the fence does, whether the stock must be proven.

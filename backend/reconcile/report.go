@@ -76,10 +76,11 @@ type Report struct {
 	At         time.Time `json:"at"`
 	// Idle says that no order was on its way: no edge, queue or backend had one.
 	Idle bool `json:"idle" doc:"No order was on its way. If false, orders that may still arrive are not reported."`
-	// Buyers, Entries and Rows are what was compared; OnTheWay what was too young
-	// or may still arrive.
+	// Buyers, Entries, Live and Rows are what was compared; OnTheWay what was too
+	// young or may still arrive.
 	Buyers   int64 `json:"buyers" doc:"Buyers' records in Redis."`
 	Entries  int64 `json:"entries" doc:"Orders in them."`
+	Live     int64 `json:"live" doc:"Those of them that hold stock, as Rows do."`
 	Rows     int64 `json:"rows" doc:"Orders in SQL that hold stock."`
 	OnTheWay int64 `json:"on_the_way" doc:"Orders that may still arrive."`
 	// Counts are all findings by kind; Findings the first thousand of them.

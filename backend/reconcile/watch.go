@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/backend/fence"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/lua"
@@ -39,6 +40,7 @@ const (
 // Watch looks after all activities by itself.
 type Watch struct {
 	*Reconciler
+	told   *duty.Log
 	known  []store.Activity
 	listed time.Time
 	plans  map[string]*plan
@@ -66,20 +68,20 @@ type plan struct {
 
 // NewWatch makes a watch over all activities.
 func (r *Reconciler) NewWatch() *Watch {
-	return &Watch{Reconciler: r, plans: map[string]*plan{}, slots: make(chan struct{}, atOnce)}
+	return &Watch{
+		Reconciler: r, told: duty.NewLog(r.Log, r.Metrics, time.Now), plans: map[string]*plan{}, slots: make(chan struct{}, atOnce),
+	}
 }
 
 // Run watches until ctx ends, and returns when all it has begun has ended. tell
-// is given each pass's failure, nil if there was none. One process at a time is
-// enough, and more do no harm.
+// is given each pass's failure, also a *duty.PanicError, nil if there was none. One
+// process at a time is enough, and more do no harm.
 func (w *Watch) Run(ctx context.Context, tell func(error)) {
 	defer w.jobs.Wait()
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
 	for {
-		if err := w.pass(ctx, time.Now()); ctx.Err() == nil {
-			tell(err)
-		}
+		tell(duty.Safely(func() error { return w.pass(ctx, time.Now()) }))
 		select {
 		case <-ctx.Done():
 			return
@@ -106,7 +108,7 @@ func (w *Watch) pass(ctx context.Context, now time.Time) (err error) {
 			continue
 		}
 		// The next product may be another server's.
-		if failed := w.glance(ctx, a, now); failed != nil && err == nil {
+		if failed := duty.Safely(func() error { return w.glance(ctx, a, now) }); failed != nil && err == nil {
 			err = fmt.Errorf("product %s: %w", a.ProductID, failed)
 		}
 		if ctx.Err() != nil {
@@ -136,7 +138,7 @@ func (w *Watch) glance(ctx context.Context, a store.Activity, now time.Time) err
 	}
 	if words, certain := fence.Needs(a, s, there); words != "" {
 		if p.sure(words, certain, now) && !now.Before(p.rebuild) {
-			w.begin(ctx, p, func(ctx context.Context) { w.prove(ctx, a, p, words) })
+			w.begin(ctx, a.ProductID, p, func(ctx context.Context) { w.prove(ctx, a, p, words) })
 		}
 		return nil
 	}
@@ -145,11 +147,12 @@ func (w *Watch) glance(ctx context.Context, a store.Activity, now time.Time) err
 		p.rest = now.Add(closedRest)
 		return nil
 	}
-	if p.due(a, s, now) || p.stands(a, s, now) {
-		w.begin(ctx, p, func(ctx context.Context) { w.inspect(ctx, a, p) })
-	} else if p.asks(a, s, now) {
-		w.begin(ctx, p, func(ctx context.Context) { w.askPaid(ctx, a, p) })
-	} else if a.State == store.Closed && p.doubt.IsZero() {
+	switch {
+	case p.due(a, s, now), p.stands(a, s, now):
+		w.begin(ctx, a.ProductID, p, func(ctx context.Context) { w.inspect(ctx, a, p) })
+	case p.asks(a, s, now):
+		w.begin(ctx, a.ProductID, p, func(ctx context.Context) { w.askPaid(ctx, a, p) })
+	case a.State == store.Closed && p.doubt.IsZero():
 		p.rest = now.Add(closedRest)
 	}
 	return nil
@@ -176,7 +179,7 @@ func (p *plan) due(a store.Activity, s lua.Snapshot, now time.Time) bool {
 }
 
 // begin runs a job beside the glances, unless too many run.
-func (w *Watch) begin(ctx context.Context, p *plan, job func(context.Context)) {
+func (w *Watch) begin(ctx context.Context, product string, p *plan, job func(context.Context)) {
 	select {
 	case w.slots <- struct{}{}:
 	default:
@@ -184,28 +187,34 @@ func (w *Watch) begin(ctx context.Context, p *plan, job func(context.Context)) {
 	}
 	p.busy = true
 	w.jobs.Go(func() {
-		job(ctx)
+		err := duty.Safely(func() error { job(ctx); return nil })
 		p.mu.Lock()
+		defer p.mu.Unlock()
+		if w.told.Panicked("reconcile", err, "product", product) {
+			p.rest = time.Now().Add(doubtFor) // or it would be begun again at once
+		}
 		p.busy = false
-		p.mu.Unlock()
 		<-w.slots
 	})
 }
 
 // prove rebuilds one stock.
 func (w *Watch) prove(ctx context.Context, a store.Activity, p *plan, words string) {
-	_, err := w.Fence.Rebuild(ctx, a, words)
+	err := duty.Safely(func() error {
+		_, err := w.Fence.Rebuild(ctx, a, words)
+		return err
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {
+		w.told.Tell(ctx, "fence", a.ProductID, nil)
 		p.rebuildPause, p.full = retry, time.Now().Add(everyway)
 		return
 	}
 	p.rebuild = time.Now().Add(p.rebuildPause)
 	p.rebuildPause = min(2*p.rebuildPause, longRetry)
-	if ctx.Err() == nil && !errors.Is(err, fence.ErrBusy) && !errors.Is(err, lua.ErrClosed) {
-		w.Log.Error("fence: stock not proven; nothing is sold, trying for ever", "product", a.ProductID, "activity", a.ID,
-			"error", err, "again_in", time.Until(p.rebuild).Round(time.Millisecond))
+	if !errors.Is(err, fence.ErrBusy) && !errors.Is(err, lua.ErrClosed) {
+		w.told.Tell(ctx, "fence", a.ProductID, fmt.Errorf("nothing is sold: %w", err))
 	}
 }
 
@@ -213,15 +222,18 @@ func (w *Watch) prove(ctx context.Context, a store.Activity, p *plan, words stri
 // explain what is in doubt.
 func (w *Watch) inspect(ctx context.Context, a store.Activity, p *plan) {
 	began := time.Now()
-	idle, err := w.idle(ctx)
 	p.mu.Lock()
 	overdue := !began.Before(p.full)
 	p.mu.Unlock()
 	var report Report
-	inspected := err == nil && (idle || overdue)
-	if inspected {
-		report, err = w.Reconcile(ctx, a, false)
-	}
+	inspected := false
+	err := duty.Safely(func() error {
+		idle, err := w.idle(ctx)
+		if inspected = err == nil && (idle || overdue); inspected {
+			report, err = w.Reconcile(ctx, a, false)
+		}
+		return err
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -240,7 +252,7 @@ func (w *Watch) inspect(ctx context.Context, a store.Activity, p *plan) {
 		p.full = now.Add(everyway)
 		p.settled(began)
 	}
-	if err != nil && ctx.Err() == nil {
-		w.Log.Warn("reconcile: inspection failed", "product", a.ProductID, "error", err)
+	if inspected || err != nil {
+		w.told.Tell(ctx, "reconcile", a.ProductID, err)
 	}
 }

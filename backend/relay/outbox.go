@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seckill-edge/seckill/backend/compare"
+	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/internal/killpoint"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
@@ -44,7 +46,8 @@ func (r *Relay) PublishOutbox(ctx context.Context, s lua.Snapshot, patience time
 	for {
 		part, next, err := r.scan(ctx, s, patience, cursor)
 		if err != nil {
-			return errors.Join(err, group.Wait())
+			// A publish that failed has ended the scan: it is the reason.
+			return cmp.Or(group.Wait(), err)
 		}
 		r.drop(ctx, s, part)
 		for orders := part.orders; len(orders) > 0; {
@@ -52,11 +55,13 @@ func (r *Relay) PublishOutbox(ctx context.Context, s lua.Snapshot, patience time
 			message := orders[:n]
 			orders = orders[n:]
 			group.Go(func() error {
-				if err := r.publish(ctx, s, message); err != nil {
-					return err
-				}
-				relayed.Add(int64(n))
-				return nil
+				return duty.Safely(func() error {
+					if err := r.publish(ctx, s, message); err != nil {
+						return err
+					}
+					relayed.Add(int64(n))
+					return nil
+				})
 			})
 		}
 		if cursor = next; cursor == 0 {
@@ -122,7 +127,7 @@ func (r *Relay) drop(ctx context.Context, s lua.Snapshot, part found) {
 		r.Log.Warn("relay: outbox entries without an order in the buyer's record; removed",
 			"product", s.ProductID, "activity", s.ID, "entries", gone)
 	}
-	if err = errors.Join(err, lua.Confirm(ctx, r.Redis, s.ProductID, part.done)); err != nil {
+	if err = errors.Join(err, lua.Confirm(ctx, r.Redis, s.ProductID, part.done)); err != nil && !errors.Is(err, context.Canceled) {
 		r.Log.Warn("relay: finished entries stay in the outbox until the next pass", "product", s.ProductID, "error", err)
 	}
 }

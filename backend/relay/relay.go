@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/backend/metrics"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/queue"
@@ -65,7 +66,7 @@ func (r *Relay) Pass(ctx context.Context) error {
 		if a.State == store.Scheduled || time.Now().Before(r.drained[a.ID]) {
 			continue
 		}
-		if failed := r.look(ctx, a); failed != nil && err == nil {
+		if failed := duty.Safely(func() error { return r.look(ctx, a) }); failed != nil && err == nil {
 			err = fmt.Errorf("relay: product %s: %w", a.ProductID, failed)
 		}
 		if ctx.Err() != nil {

@@ -34,10 +34,6 @@ func MarkOf(state order.State, payWindow time.Duration) (lua.Mark, bool) {
 	return 0, false
 }
 
-func holdsUnits(m lua.Mark) bool {
-	return m == lua.MarkCreated || m == lua.MarkSettled || m == lua.MarkPaid
-}
-
 // refusals are the answers that concern the keys of one product. Everything else
 // is a Redis that will be well again by itself or by its operator: starting,
 // failing over, full, asking for another password.

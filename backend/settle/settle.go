@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/backend/metrics"
 	"github.com/seckill-edge/seckill/internal/killpoint"
 	"github.com/seckill-edge/seckill/lua"
@@ -55,6 +56,7 @@ type Settler struct {
 	redis   redis.UniversalClient
 	metrics *metrics.Metrics
 	log     *slog.Logger
+	passes  *duty.Log
 	queue   chan batch
 	pending atomic.Int64
 	// mu lets Close wait for those who put.
@@ -68,7 +70,9 @@ var ErrClosed = errors.New("the settler is closed")
 // New makes a settler for edges with their default promise; nothing moves before
 // Run or Now.
 func New(client redis.UniversalClient, m *metrics.Metrics, log *slog.Logger) *Settler {
-	return &Settler{Within: 30 * time.Second, redis: client, metrics: m, log: log, queue: make(chan batch, waiting)}
+	return &Settler{
+		Within: 30 * time.Second, redis: client, metrics: m, log: log, passes: duty.NewLog(log, m, time.Now), queue: make(chan batch, waiting),
+	}
 }
 
 // Pending is the number of orders that wait for Redis.
@@ -113,11 +117,14 @@ func (s *Settler) Run(ctx context.Context) {
 			if !more {
 				return
 			}
-			for _, g := range group(b.orders) {
-				s.move(ctx, g)
-			}
-			s.pending.Add(-int64(len(b.orders)))
-			s.metrics.SettleLag(time.Since(b.since))
+			_ = s.passes.Pass(ctx, "settle", func() error { // what a panic leaves the reconciler finds
+				defer s.pending.Add(-int64(len(b.orders)))
+				for _, g := range group(b.orders) {
+					s.move(ctx, g)
+				}
+				s.metrics.SettleLag(time.Since(b.since))
+				return nil
+			})
 		case <-ctx.Done():
 			return
 		}
@@ -200,7 +207,7 @@ func (s *Settler) call(ctx context.Context, p part, again bool) (done int, err e
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	run := lua.Release
-	if holdsUnits(p.to) {
+	if !p.to.GivenBack() {
 		run = lua.Settle
 	}
 	moved, err := run(ctx, s.redis, p.product, p.to, p.moves)
@@ -214,8 +221,8 @@ func (s *Settler) call(ctx context.Context, p part, again bool) (done int, err e
 			done++
 		case lua.Already:
 		case lua.Unknown, lua.Conflict:
-			s.log.Warn("settle: Redis has another story of a stored order", "product", p.product,
-				"order", p.moves[i].OrderID, "to", string(p.to), "answer", m)
+			s.log.Warn("settle: what Redis has of a stored order does not fit to it; the reconciler looks into it", "product", p.product,
+				"order", p.moves[i].OrderID, "stored_as", p.to, "in_redis", m)
 		}
 	}
 	s.count(moved)

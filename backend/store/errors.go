@@ -9,6 +9,14 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
+// None is an ErrNotFound in words of its own.
+func None(words string) error { return none(words) }
+
+type none string
+
+func (n none) Error() string        { return string(n) }
+func (n none) Is(target error) bool { return target == ErrNotFound }
+
 // IsTransient says that err is nobody's fault but the database's: it is down,
 // slow, read-only, full, locked or not migrated yet. Pause, then try the same
 // again, for as long as it takes. False means that the data of the call itself is

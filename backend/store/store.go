@@ -65,7 +65,8 @@ func New(ctx context.Context, address string, log *slog.Logger, options ...Optio
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", s.dialect.name(), err)
 	}
-	s.db, err = gorm.Open(s.dialect.gorm(pool), &gorm.Config{
+	s.db, err = gorm.Open(worded{s.dialect.gorm(pool).(dialector), s.dialect.name()}, &gorm.Config{
+		TranslateError: true,
 		// What must be atomic here says so itself.
 		SkipDefaultTransaction: true,
 		DisableAutomaticPing:   true,
@@ -87,10 +88,13 @@ func (s *Store) Ping(ctx context.Context) error {
 		err = pool.PingContext(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("pinging %s: %w", s.dialect.name(), err)
+		return fmt.Errorf("pinging: %w", s.word(err))
 	}
 	return nil
 }
+
+// word is err, worded as those that GORM returns.
+func (s *Store) word(err error) error { return worded{name: s.dialect.name()}.Translate(err) }
 
 // Close closes the connections. Calls under way fail.
 func (s *Store) Close() error {

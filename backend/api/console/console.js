@@ -4,7 +4,7 @@
 // is never asked twice at once.
 const rows = document.getElementById("rows");
 const status = document.getElementById("status");
-const refunds = document.getElementById("refunds");
+const notes = document.getElementById("notes");
 const empty = document.getElementById("empty");
 const login = document.getElementById("login");
 let token = sessionStorage.getItem("token") || "";
@@ -55,8 +55,31 @@ function show(activity, audit) {
   return row;
 }
 
+// ready is what /readyz says: what is missing, and what should be looked after. Its
+// reasons come with the token only.
+async function ready() {
+  const headers = token ? { Authorization: "Bearer " + token } : {};
+  const body = await (await fetch("readyz", { headers, signal: AbortSignal.timeout(8000) })).json();
+  return [
+    ...(body.not_ready || []).map((name) => "not ready, " + name + ": " + (body.why?.[name] || "away")),
+    ...(body.warnings || []).map((name) => body.why?.[name] || name),
+  ];
+}
+
+function note(lines) {
+  notes.hidden = lines.length === 0;
+  notes.replaceChildren(...lines.map((text) => {
+    const item = document.createElement("li");
+    item.textContent = text;
+    return item;
+  }));
+}
+
 async function refresh() {
+  let lines = [];
   try {
+    lines = await ready();
+    note(lines);
     const list = (await ask("api/activities")).activities;
     // A product is audited through the activity it sells through.
     const seen = new Set();
@@ -69,9 +92,11 @@ async function refresh() {
       return show(activity, audit);
     }));
     const due = (await ask("api/refunds?limit=1")).total;
-    refunds.hidden = due === 0;
-    refunds.textContent = due.toLocaleString("en") + (due === 1 ? " payment" : " payments") +
-      " came too late or twice: give the money back. seckilld refund list";
+    if (due > 0) {
+      lines.push(due.toLocaleString("en") + (due === 1 ? " payment" : " payments") +
+        " came too late or twice: give the money back. seckilld refund list");
+      note(lines);
+    }
     rows.replaceChildren(...shown);
     empty.hidden = list.length > 0;
     status.textContent = "as of " + new Date().toLocaleTimeString();

@@ -77,7 +77,14 @@ func TestDeadLettersByCommands(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(s.must("dead", "replay", "edge/7", "--json")), &done))
 			require.Equal(t, api.DeadDone{Letters: 1, Orders: 1, Rejected: 1}, done)
 			require.Contains(t, s.must("dead", "list"), "nonsense")
-			require.Contains(t, s.must("dead", "drop", "--all", "--yes"), "dropped 1 letters")
+			require.Contains(t, s.must("dead", "show", "nonsense"), "if replayed  refused: it would come straight back; drop it")
+			for _, which := range []string{"nonsense", "--all"} {
+				code, out, stderr := s.run("dead", "replay", which)
+				require.Equal(t, exitRefused, code, out)
+				require.Empty(t, out)
+				require.Contains(t, stderr, "come straight back")
+			}
+			require.Contains(t, s.must("dead", "drop", "--all", "--yes"), "dropped 1 letter with 0 readable orders")
 			require.Contains(t, s.must("dead", "replay", "--all"), "replayed 0 letters")
 		})
 	}
@@ -101,7 +108,7 @@ func TestDeadLettersUsage(t *testing.T) {
 		{[]string{"dead", "drop", "--all"}, exitUsage, "--yes"},
 		{[]string{"dead", "drop", "x", "y"}, exitUsage, "one letter"},
 		{[]string{"dead", "show", "nobody's"}, exitRefused, "nobody's"},
-		{[]string{"dead", "drop", "nobody's"}, exitRefused, "not found"},
+		{[]string{"dead", "drop", "nobody's"}, exitRefused, "no dead letter"},
 		{[]string{"dead", "list", "--rabbitmq", "amqp://u:secret@127.0.0.1:1/"}, exitFailed, "127.0.0.1:1"},
 	} {
 		code, out, err := s.run(tc.args...)

@@ -86,6 +86,9 @@ func writeDead(w io.Writer, d api.DeadLetter, now time.Time) {
 		fmt.Fprintf(w, "bad entry\t%s\n\t%s\n", b.Raw, b.Error)
 		writeDeadFate(w, b.DeadFate)
 	}
+	if d.IfReplayed != "" {
+		fmt.Fprintf(w, "if replayed\t%s\n", d.IfReplayed)
+	}
 	if d.StoresAway != "" {
 		fmt.Fprintf(w, "if replayed\tunknown: %s\n", d.StoresAway)
 	}
@@ -112,11 +115,21 @@ func (a *app) printDeadDone(d api.DeadDone, done string) error {
 	if a.json {
 		return a.printJSON(d)
 	}
-	fmt.Fprintf(a.stdout, "%s %d letters with %d readable orders\n", done, d.Letters, d.Orders)
+	fmt.Fprintf(a.stdout, "%s %s with %s\n", done, count(d.Letters, "letter"), count(d.Orders, "readable order"))
 	if d.Rejected > 0 {
 		fmt.Fprintf(a.stdout, "%d of the orders hold no unit any more and end as rejected\n", d.Rejected)
 	}
+	if d.Kept > 0 {
+		fmt.Fprintf(a.stdout, "%s kept: no order can be read, so a replay would come straight back; drop what nobody needs\n", count(d.Kept, "letter"))
+	}
 	return nil
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func age(since *time.Time, now time.Time) string {

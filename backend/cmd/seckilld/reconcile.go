@@ -142,8 +142,8 @@ func (a *app) printReports(reports []reconcile.Report, dry bool) error {
 }
 
 func writeReport(w io.Writer, r *reconcile.Report) {
-	fmt.Fprintf(w, "product\t%s\nactivity\t%s\ncompared\t%d buyers, %d orders in Redis, %d in SQL\n",
-		r.ProductID, r.ActivityID, r.Buyers, r.Entries, r.Rows)
+	fmt.Fprintf(w, "product\t%s\nactivity\t%s\ncompared\t%d buyers; orders that hold units: %d in Redis, %d in SQL; given back: %d in Redis\n",
+		r.ProductID, r.ActivityID, r.Buyers, r.Live, r.Rows, r.Entries-r.Live)
 	if !r.Idle {
 		fmt.Fprintf(w, "note\torders are on their way; %d may still arrive\n", r.OnTheWay)
 	}
