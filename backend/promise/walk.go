@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seckill-edge/seckill/backend/compare"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/lua"
 )
@@ -100,8 +101,8 @@ func (b *batch) fromRecord(ctx context.Context, user, record string) error {
 	if !strings.Contains(record, string(lua.MarkQueued)+":") {
 		return nil
 	}
-	entries, err := lua.ParseRecord(record)
-	if err != nil {
+	entries, ok := compare.Read(user, record)
+	if !ok {
 		return nil
 	}
 	for _, e := range entries {
