@@ -21,11 +21,10 @@ const (
 // keyed limits many keys alike. It is safe for concurrent use.
 //
 // A bucket that has refilled is no different from a new one, so such buckets are
-// forgotten first. When no more fit, the fullest of a few makes room if it has
-// half of its burst or more: whoever has spent less than half of it gains no more
-// than that by being forgotten, and an abuser, whose bucket is empty, is not
-// forgotten however many new keys come. Where only spent buckets are found, new
-// keys share one overflow bucket of a shard.
+// forgotten first. When no more fit, the fullest of a few makes room. So newcomers
+// are always let in, and an abuser, whose bucket is empty, is not forgotten however
+// many new keys come: to have him forgotten, as many keys must be as empty as his,
+// and each of them has spent more than he gains.
 //
 // Keys are known by 64 bits of a hash whose seed nobody can learn: that two share
 // a bucket is as likely as guessing it.
@@ -35,11 +34,10 @@ type keyed struct {
 }
 
 type shard struct {
-	mu       sync.Mutex
-	rate     Rate
-	max      int
-	buckets  map[uint64]*rate.Limiter
-	overflow *rate.Limiter
+	mu      sync.Mutex
+	rate    Rate
+	max     int
+	buckets map[uint64]*rate.Limiter
 }
 
 // newKeyed tells at most max keys apart, rounded up to a multiple of 64.
@@ -48,7 +46,7 @@ func newKeyed(r Rate, max int) *keyed {
 	for i := range k.shards {
 		s := &k.shards[i]
 		s.rate, s.max = r, (max+shards-1)/shards
-		s.buckets, s.overflow = make(map[uint64]*rate.Limiter), r.bucket()
+		s.buckets = make(map[uint64]*rate.Limiter)
 	}
 	return k
 }
@@ -65,9 +63,7 @@ func (s *shard) bucket(hash uint64, now time.Time) *rate.Limiter {
 	if b, ok := s.buckets[hash]; ok {
 		return b
 	}
-	if !s.makeRoomLocked(now) {
-		return s.overflow
-	}
+	s.makeRoomLocked(now)
 	b := s.rate.bucket()
 	s.buckets[hash] = b
 	return b
@@ -75,7 +71,7 @@ func (s *shard) bucket(hash uint64, now time.Time) *rate.Limiter {
 
 // makeRoomLocked looks at a few buckets (a map is walked from a random place) and
 // drops those that are full; if there is still no room, the fullest.
-func (s *shard) makeRoomLocked(now time.Time) bool {
+func (s *shard) makeRoomLocked(now time.Time) {
 	n, fullest, most := 0, uint64(0), -1.0
 	for hash, b := range s.buckets {
 		tokens := b.TokensAt(now)
@@ -88,14 +84,9 @@ func (s *shard) makeRoomLocked(now time.Time) bool {
 			break
 		}
 	}
-	if len(s.buckets) < s.max {
-		return true
+	if len(s.buckets) >= s.max {
+		delete(s.buckets, fullest)
 	}
-	if most < float64(s.rate.Burst)/2 {
-		return false
-	}
-	delete(s.buckets, fullest)
-	return true
 }
 
 // adjust gives all keys another rate, and takes from nobody what he has left.
@@ -105,7 +96,6 @@ func (k *keyed) adjust(r Rate, now time.Time) {
 		s.mu.Lock()
 		if s.rate != r {
 			s.rate = r
-			r.adjust(s.overflow, now)
 			for _, b := range s.buckets {
 				r.adjust(b, now)
 			}

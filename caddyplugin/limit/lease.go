@@ -15,6 +15,9 @@ const (
 	askGap     = 5 * time.Millisecond
 	askAway    = 250 * time.Millisecond
 	askTimeout = 250 * time.Millisecond
+	// askDry is the most time between two calls while there is no token: the limit
+	// may be raised, or its count begin anew, long before the next token was due.
+	askDry = time.Second
 	// aheadFor bounds a lease to what the shared limit gives all edges in this time,
 	// but aheadLeast tokens may be taken in any case.
 	aheadFor   = 100 * time.Millisecond
@@ -102,7 +105,7 @@ func (l *Lease) allowLocked(r Rate, now time.Time) (ok bool, wait time.Duration,
 		return ok, wait, ask(1)
 	}
 	if now.Before(l.dry) {
-		return false, l.dry.Sub(now), 0
+		return false, l.dry.Sub(now), ask(1)
 	}
 	most := r.ahead()
 	if now.Sub(l.asked) > keepFor {
@@ -148,8 +151,10 @@ func (l *Lease) ask(ctx context.Context, r Rate, n int) {
 	l.local = nil
 	l.next = now.Add(askGap)
 	l.tokens += got.Tokens
+	l.dry = time.Time{}
 	if got.Tokens < n && l.tokens <= 0 {
-		l.dry = now.Add(max(got.Wait, askGap))
+		wait := max(got.Wait, askGap)
+		l.dry, l.next = now.Add(wait), now.Add(min(wait, askDry))
 	}
 }
 

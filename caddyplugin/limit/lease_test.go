@@ -158,6 +158,35 @@ func TestDry(t *testing.T) {
 	require.InDelta(t, 2+6, let, 2)
 }
 
+// Who was to wait for a day need not, once the limit is raised or Redis has lost its
+// count.
+func TestDryNoLongerThanTheLimit(t *testing.T) {
+	slow, fast := Rate{Events: 1, Per: 24 * time.Hour, Burst: 1}, perSecond(1000, 1000)
+	for name, r := range map[string]Rate{"raised": fast, "forgotten": slow} {
+		t.Run(name, func(t *testing.T) {
+			shared := newCount(slow)
+			l := NewLease(shared.take, atOnce, shared.clock, new(LeaseStats))
+			for range 8 {
+				letIn(l, slow, shared.clock(), 3)
+				shared.pass(askGap)
+			}
+			require.Zero(t, letIn(l, slow, shared.clock(), 100))
+			shared.bucket = r.bucket()
+			let := 0
+			for range 250 {
+				shared.pass(10 * time.Millisecond)
+				let += letIn(l, r, shared.clock(), 1)
+			}
+			if r == fast {
+				require.Greater(t, let, 100)
+			} else {
+				require.Positive(t, let, "a burst")
+				require.LessOrEqual(t, let, 2, "and the credit")
+			}
+		})
+	}
+}
+
 // When the count does not answer, the edge goes by the limit alone, asks four
 // times a second, and returns to the count when it answers.
 func TestAlone(t *testing.T) {
