@@ -15,7 +15,7 @@ const (
 	fromRequest     = "http.request."
 	fromHeader      = fromRequest + "header."
 	// fromCertificate is what the TLS client certificate says, the one part of a
-	// request that the server itself has verified.
+	// request that the server itself can verify.
 	fromCertificate = fromRequest + "tls.client."
 )
 
@@ -30,6 +30,10 @@ type identity struct {
 	// header is set if the placeholder is that of a request header, which is then
 	// read without the detour.
 	header string
+	// certificate is set if the placeholder is what the client certificate says, of
+	// which nothing is believed unless the server has verified it, as it does in the
+	// modes require_and_verify and verify_if_given only.
+	certificate bool
 }
 
 // newIdentity takes a placeholder's name, with or without its braces.
@@ -38,7 +42,7 @@ func newIdentity(placeholder string) identity {
 	if placeholder == "" {
 		placeholder = defaultIdentity
 	}
-	i := identity{placeholder: placeholder}
+	i := identity{placeholder: placeholder, certificate: strings.HasPrefix(placeholder, fromCertificate)}
 	if name, ok := strings.CutPrefix(placeholder, fromHeader); ok {
 		i.header = textproto.CanonicalMIMEHeaderKey(name)
 	}
@@ -77,6 +81,9 @@ func (i identity) of(r *http.Request) string {
 			return values[0]
 		}
 		return "" // none, or two that contradict each other
+	}
+	if i.certificate && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
+		return "" // a certificate that nobody has signed says what its maker likes
 	}
 	replacer, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	if !ok {

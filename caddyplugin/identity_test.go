@@ -1,6 +1,9 @@
 package caddyplugin
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -53,4 +56,21 @@ func TestIdentityOf(t *testing.T) {
 	}
 	bare := httptest.NewRequest(http.MethodGet, "/", nil)
 	require.Empty(t, newIdentity("").of(bare), "no server prepared it")
+}
+
+// In Caddy's modes request and require the client certificate is nobody's word but
+// its maker's.
+func TestUnverifiedCertificateIsNobody(t *testing.T) {
+	own := &x509.Certificate{Subject: pkix.Name{CommonName: "alice"}}
+	for want, state := range map[string]*tls.ConnectionState{
+		"CN=alice": {PeerCertificates: []*x509.Certificate{own}, VerifiedChains: [][]*x509.Certificate{{own, own}}},
+		"":         {PeerCertificates: []*x509.Certificate{own}},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.TLS = state
+		r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), httptest.NewRecorder(), new(caddyhttp.Server))
+		require.Equal(t, want, newIdentity("http.request.tls.client.subject").of(r))
+	}
+	plain := caddyhttp.PrepareRequest(httptest.NewRequest(http.MethodGet, "/", nil), caddy.NewReplacer(), httptest.NewRecorder(), new(caddyhttp.Server))
+	require.Empty(t, newIdentity("http.request.tls.client.subject").of(plain))
 }
