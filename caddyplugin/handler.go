@@ -113,11 +113,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		what = unknownPath
 	}
 	buying := what == activityCall && r.Method == http.MethodPost
-	if !buying && !allowed(what, r.Method) {
-		refuseMethod(w, what)
+	if !entered(r.Context()) && !enter(w, r, h.gate) {
 		return nil
 	}
-	if !entered(r.Context()) && !enter(w, r, h.gate) {
+	if !buying && !allowed(what, r.Method) {
+		refuseMethod(w, what)
 		return nil
 	}
 	var user string

@@ -59,7 +59,10 @@ func TestLimits(t *testing.T) {
 
 // The limits on an address come first, for every call, whoever calls.
 func TestLimitsComeFirst(t *testing.T) {
-	for _, r := range []*http.Request{post(""), post("x"), get("/seckill/1001"), get(location), get("/seckill/x/y")} {
+	for _, r := range []*http.Request{
+		post(""), post("x"), get("/seckill/1001"), get(location), get("/seckill/x/y"),
+		httptest.NewRequest(http.MethodDelete, "/seckill/1001", nil), httptest.NewRequest(http.MethodPost, "/seckill/1001/x", nil),
+	} {
 		for _, user := range []string{"", "alice", "\xff"} {
 			s := newScript()
 			s.verdict = refused(limit.IP)
@@ -233,4 +236,22 @@ func TestDenyListFromFile(t *testing.T) {
 	c, err := (&Limits{Deny: []string{"{file." + path + "}", "192.0.2.7"}}).resolve()
 	require.NoError(t, err)
 	require.Equal(t, 5001, c.Deny.Len())
+}
+
+// Caddy reads no more than a MiB of a file, and does not say so: the rest of a deny
+// list would be let in.
+func TestListTooLongIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "deny")
+	line := "192.0.2.1 # until the end of the year\n"
+	for size, want := range map[int]int{1 << 10: 1, 1<<20 - 3: 1, 1<<20 - 1: 0, 1 << 20: 0, 3 << 20: 0} {
+		text := strings.Repeat(line, size/len(line)) + strings.Repeat("\t", size%len(line))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		p, err := prefixes("deny", []string{"{file." + file + "}"})
+		require.Equal(t, want, p.Len(), size)
+		if want == 0 {
+			require.ErrorContains(t, err, "a MiB or more", size)
+		} else {
+			require.NoError(t, err, size)
+		}
+	}
 }

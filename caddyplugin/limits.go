@@ -117,6 +117,10 @@ func (l *Limits) resolve() (limit.Config, error) {
 	return c, errors.Join(errs...)
 }
 
+// maxList is how much Caddy reads of a file that a placeholder names, in bytes, and
+// says nothing of the rest; it takes a line end off.
+const maxList = 1 << 20
+
 // prefixes reads a list, placeholders resolved.
 func prefixes(list string, entries []string) (limit.Prefixes, error) {
 	texts := make([]string, len(entries))
@@ -124,6 +128,9 @@ func prefixes(list string, entries []string) (limit.Prefixes, error) {
 		text, err := caddy.NewReplacer().ReplaceOrErr(entry, true, true)
 		if err != nil {
 			return limit.Prefixes{}, fmt.Errorf("limits: %s: %w; set what the placeholder names", list, err)
+		}
+		if text != entry && len(text) >= maxList-2 {
+			return limit.Prefixes{}, fmt.Errorf("limits: %s: %s holds a MiB or more, of which Caddy reads no more than one; spread it over several files", list, entry)
 		}
 		texts[i] = text
 	}
