@@ -61,6 +61,13 @@ type Snapshot struct {
 // proven the stock and opened the activity again.
 func (s Snapshot) Proven() bool { return !s.Damaged && s.RunID == s.ServerRun }
 
+// Forgetful says that the server may have forgotten orders of the activity, or have
+// them damaged. One that was never opened has none to forget, though its stock is
+// not proven.
+func (s Snapshot) Forgetful() bool {
+	return !s.Proven() && (s.Damaged || s.RunID != "" || s.State == Open)
+}
+
 // Request is one request to buy, checked by the caller: a valid order id, user
 // id and quantity.
 type Request struct {

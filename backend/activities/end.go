@@ -15,7 +15,7 @@ import (
 // is stored. While anything is missing the stock can still be proven and mended;
 // once it is closed nobody does that any more.
 func (s *Service) end(ctx context.Context, a store.Activity, there lua.Snapshot, t *traffic) error {
-	if there.Now.Before(a.End) || there.Damaged || unproven(there) {
+	if there.Now.Before(a.End) || there.Forgetful() {
 		return nil
 	}
 	got, err := s.once(ctx, a, t)
@@ -57,7 +57,7 @@ func (s *Service) archive(ctx context.Context, a store.Activity, t *traffic) err
 	switch {
 	case a.PayWindow > 0 && got.Orders[order.Created] > 0:
 		return nil // waits for a payment
-	case ours && !there.Damaged && !unproven(*there):
+	case ours && !there.Forgetful():
 		if !got.exact() || got.Frozen > 0 {
 			return nil
 		}

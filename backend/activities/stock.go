@@ -83,7 +83,7 @@ func (s *Service) changeStock(ctx context.Context, a store.Activity, c Change) e
 	switch {
 	case err != nil:
 		return err
-	case there == nil || there.ID != a.ID || there.Damaged || unproven(*there):
+	case there == nil || there.ID != a.ID || there.Forgetful():
 		return fmt.Errorf("%w: Redis does not have its stock for certain; a backend (seckilld serve) rebuilds it by itself, change it then", ErrRefused)
 	case there.Available < c.Withdraw:
 		return tooFew(there.Available)

@@ -65,7 +65,7 @@ func (s *Service) openFrom(ctx context.Context, a store.Activity, from []store.A
 		return View{}, fmt.Errorf("opening product %s: %w: its stock is not in Redis; preheat it first", product, ErrRefused)
 	case snapshot.Damaged:
 		return View{}, fmt.Errorf("opening product %s: %w: a key in Redis is missing or damaged; a backend (seckilld serve) rebuilds its stock by itself, open it then", product, ErrRefused)
-	case unproven(*snapshot):
+	case snapshot.Forgetful():
 		return View{}, fmt.Errorf("opening product %s: %w: Redis was restarted or failed over; a backend (seckilld serve) proves its stock by itself, open it then", product, ErrRefused)
 	}
 	if err := s.provenStock(ctx, a); err != nil {

@@ -23,12 +23,6 @@ func (s *Service) proving(ctx context.Context, v View) string {
 	return ""
 }
 
-// unproven says that Redis may have forgotten something since the activity was
-// opened. One that was never opened has sold nothing.
-func unproven(s lua.Snapshot) bool {
-	return !s.Proven() && (s.RunID != "" || s.State == lua.Open)
-}
-
 // why explains a sale to the one who has to answer for it.
 func why(a store.Activity, snapshot *lua.Snapshot, now time.Time) string {
 	switch {
@@ -48,7 +42,7 @@ func why(a store.Activity, snapshot *lua.Snapshot, now time.Time) string {
 		return "preheated, but SQL does not know yet; preheat again"
 	case snapshot.State == lua.Closed:
 		return "closed in Redis, not in SQL yet; close it again"
-	case unproven(*snapshot):
+	case snapshot.Forgetful():
 		return "Redis was restarted or failed over: nothing is sold until a backend (seckilld serve) has proven its stock, which it does by itself"
 	case snapshot.State == lua.OnHold && a.State == store.Open:
 		return "held in Redis though it should be open: its stock has to be proven first; audit it, then open it again"

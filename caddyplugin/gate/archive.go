@@ -44,8 +44,8 @@ func (g *Gate) archived(ctx context.Context, product, user, orderID string) (Fat
 	switch {
 	case s == nil && seen.outcome == lua.Held:
 		return Fate{}, fmt.Errorf("%w: the activity cannot be read", ErrUnavailable)
-	case s != nil && (s.closed() || !s.view.Load().Proven()):
-		return Fate{}, fmt.Errorf("%w: the stock is not proven", ErrUnavailable)
+	case s != nil && (s.closed() || s.view.Load().Forgetful()):
+		return Fate{}, fmt.Errorf("%w: Redis may have forgotten it", ErrUnavailable)
 	}
 	made, _ := order.IDTime(orderID)
 	if g.deps.Archive == nil || made.Sub(g.deps.Now()) > fastClock {

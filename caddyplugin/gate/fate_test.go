@@ -182,7 +182,11 @@ func TestArchivedFate(t *testing.T) {
 		}
 		check("no activity in Redis")
 		require.Eventually(t, func() bool { return len(b.sales.all()) == 0 }, time.Second, time.Millisecond)
-		b.preheat(t, 1)
+		b.preheat(t, 1, func(a *lua.Activity) { a.State = lua.OnHold })
+		require.Eventually(t, func() bool { return b.click(t, "c").Outcome == lua.Held && len(b.sales.all()) == 1 }, 5*time.Second, 5*time.Millisecond)
+		check("the next activity in Redis, not opened yet")
+		_, _, err = lua.SetState(t.Context(), b.redis, product, "double-11", lua.Open)
+		require.NoError(t, err)
 		require.Eventually(t, func() bool { return b.click(t, "c").Outcome == lua.Reserved }, 5*time.Second, 5*time.Millisecond)
 		check("the next activity in Redis")
 

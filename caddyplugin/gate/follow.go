@@ -145,12 +145,12 @@ func (f *follower) tell(streams []*Stream, texts []string) {
 	}
 }
 
-// trusted says that what Redis does not have is not there: it has not forgotten
-// the product, and its stock is proven.
+// trusted says that what Redis does not have is not there: it has forgotten
+// neither the product nor any of its orders.
 func (f *follower) trusted() bool {
 	b := &f.gate.sales
 	b.mu.RLock()
 	s := b.sales[f.product]
 	b.mu.RUnlock()
-	return s == nil || !s.closed() && s.view.Load().Proven()
+	return s == nil || !s.closed() && !s.view.Load().Forgetful()
 }
