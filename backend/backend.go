@@ -121,6 +121,9 @@ func New(c Config, d Deps) (*Backend, error) {
 			return nil, err
 		}
 	}
+	if c.Token != "" && len(c.Token) < minToken {
+		d.Log.Warn("the API token can be guessed; make a longer one", "characters", len(c.Token), "want", minToken)
+	}
 	b := &Backend{config: c, deps: d, metrics: metrics.New()}
 	b.passes = duty.NewLog(d.Log, b.metrics, d.Now)
 	b.publisher = d.Broker.Publisher(queue.Options{Name: "seckill backend", Log: d.Log})
@@ -171,8 +174,11 @@ func New(c Config, d Deps) (*Backend, error) {
 	return b, nil
 }
 
+// minToken is how many characters a token has at least where others can try them.
+const minToken = 16
+
 // CheckListen refuses an address that cannot be listened on, and one that other
-// machines can reach when there is no token.
+// machines can reach when there is no token, or one that can be guessed.
 func CheckListen(listen, token string) error {
 	_, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -183,6 +189,9 @@ func CheckListen(listen, token string) error {
 	}
 	if token == "" && !api.Loopback(listen) {
 		return fmt.Errorf("listen address %q can be reached from other machines: set an API token (SECKILL_API_TOKEN or SECKILL_API_TOKEN_FILE), or listen on 127.0.0.1", listen)
+	}
+	if len(token) < minToken && !api.Loopback(listen) {
+		return fmt.Errorf("listen address %q can be reached from other machines, and the API token has %d characters: it must have %d or more, such as `openssl rand -hex 16` makes; or listen on 127.0.0.1", listen, len(token), minToken)
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func (s *Store) Ping(ctx context.Context) error {
 		err = pool.PingContext(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("pinging: %w", s.word(err))
+		return fmt.Errorf("asking the database: %w", s.word(err))
 	}
 	return nil
 }

@@ -174,7 +174,7 @@ func (a *app) withService(ctx context.Context, do func(context.Context, *activit
 	if err != nil {
 		return err
 	}
-	s, err := a.openServers(ctx, log, "seckilld-activity")
+	s, err := a.openAnswering(ctx, log, "seckilld-activity")
 	if err != nil {
 		return err
 	}

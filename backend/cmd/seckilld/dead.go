@@ -152,7 +152,7 @@ func (a *app) withDead(ctx context.Context, do func(context.Context, *dead.Servi
 	if err != nil {
 		return err
 	}
-	s, err := a.openServers(ctx, log, "seckilld-dead")
+	s, err := a.openAnswering(ctx, log, "seckilld-dead")
 	if err != nil {
 		return err
 	}

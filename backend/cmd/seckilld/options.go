@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/pflag"
@@ -131,6 +132,28 @@ func (a *app) openServers(ctx context.Context, log *slog.Logger, name string) (s
 	}
 	s.store, err = a.openStore(ctx, log)
 	return s, err
+}
+
+// databaseWithin is how long a command waits for the database's first word: a
+// server that hangs is told of soon, whatever the command would have done.
+const databaseWithin = 3 * time.Second
+
+// openAnswering is openServers for a command, which is nothing without the database.
+func (a *app) openAnswering(ctx context.Context, log *slog.Logger, name string) (servers, error) {
+	s, err := a.openServers(ctx, log, name)
+	if err != nil {
+		return s, err
+	}
+	if err := answers(ctx, s.store); err != nil {
+		return servers{}, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func answers(ctx context.Context, s *store.Store) error {
+	ctx, cancel := context.WithTimeout(ctx, databaseWithin)
+	defer cancel()
+	return s.Ping(ctx)
 }
 
 func (s *servers) close() error {

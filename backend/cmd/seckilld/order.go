@@ -158,6 +158,9 @@ func (a *app) withStore(ctx context.Context, do func(context.Context, *store.Sto
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := answers(ctx, s); err != nil {
+		return err
+	}
 	return do(ctx, s)
 }
 
@@ -173,7 +176,7 @@ func (a *app) withPay(ctx context.Context, id string, do func(context.Context, *
 	if err != nil {
 		return err
 	}
-	s, err := a.openServers(ctx, log, "seckilld-order")
+	s, err := a.openAnswering(ctx, log, "seckilld-order")
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func (a *app) reconcile(ctx context.Context, products []string, dry bool) (err e
 	if err != nil {
 		return err
 	}
-	s, err := a.openServers(ctx, log, "seckilld-reconcile")
+	s, err := a.openAnswering(ctx, log, "seckilld-reconcile")
 	if err != nil {
 		return err
 	}

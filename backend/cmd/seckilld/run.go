@@ -73,9 +73,6 @@ func explain(err error) string {
 		}
 		return strings.Join(lines, "\n  ")
 	}
-	if store.LacksSchema(err) && !errors.Is(err, store.ErrSchema) {
-		return fmt.Sprintf("the database has no schema yet, or an older one: run `seckilld migrate` (%v)", err)
-	}
 	return strings.TrimPrefix(err.Error(), errUsage.Error()+": ")
 }
 

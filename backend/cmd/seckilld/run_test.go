@@ -126,6 +126,7 @@ func TestBadInput(t *testing.T) {
 		{"listen", []string{"serve", "--listen", "9680"}, nil, exitUsage, []string{"--listen", `"9680"`, "host:port"}},
 		{"listen on a word", []string{"serve", "--listen", "localhost:foo"}, nil, exitUsage, []string{"--listen", `"localhost:foo"`, "0 to 65535"}},
 		{"listen everywhere", []string{"serve", "--listen", "0.0.0.0:0"}, nil, exitUsage, []string{`"0.0.0.0:0"`, "SECKILL_API_TOKEN", "127.0.0.1"}},
+		{"short token", []string{"serve", "--listen", "0.0.0.0:0"}, map[string]string{"SECKILL_API_TOKEN": "fifteen letters"}, exitUsage, []string{`"0.0.0.0:0"`, "15 characters", "16 or more"}},
 		{"two tokens", []string{"serve"}, map[string]string{"SECKILL_API_TOKEN": "secret", "SECKILL_API_TOKEN_FILE": "x"}, exitUsage, []string{"both set"}},
 		{"no token file", []string{"serve"}, map[string]string{"SECKILL_API_TOKEN_FILE": "/nowhere"}, exitUsage, []string{"SECKILL_API_TOKEN_FILE", `"/nowhere"`, "readable"}},
 		{"empty token file", []string{"serve"}, map[string]string{"SECKILL_API_TOKEN_FILE": empty}, exitUsage, []string{"empty"}},
