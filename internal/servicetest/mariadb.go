@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
@@ -49,6 +50,9 @@ func StartMariaDB(ctx context.Context, dir string) (*MariaDB, error) {
 	}
 	install := exec.CommandContext(ctx, path, "--no-defaults", "--user="+m.user, "--datadir="+m.data(),
 		"--auth-root-authentication-method=normal", "--skip-test-db")
+	// A server that starts removes the temporary tables of all others that share
+	// its folder for them.
+	install.Env = append(os.Environ(), "TMPDIR="+m.dir)
 	if out, err := install.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("mariadb-install-db: %w: %s", err, out)
 	}
@@ -97,6 +101,7 @@ func (m *MariaDB) Restart(ctx context.Context) error {
 	}
 	cmd := exec.Command(path, "--no-defaults", "--user="+m.user, "--datadir="+m.data(),
 		"--bind-address=127.0.0.1", "--port="+strconv.Itoa(m.port), "--skip-name-resolve",
+		"--tmpdir="+m.dir,
 		// Relative to the data folder: a path in a deep folder would be too long.
 		"--socket=mariadbd.sock", "--pid-file=mariadbd.pid",
 		"--character-set-server=utf8mb4")
