@@ -30,6 +30,7 @@ type forwarder struct {
 	done   chan struct{} // closed when the pump has ended
 	slots  chan struct{} // window
 	flying sync.WaitGroup
+	left   leftBehind
 
 	mu      sync.Mutex
 	waiting map[origin][]order.Order
@@ -48,6 +49,7 @@ func newForwarder(g *Gate) *forwarder {
 		wake: make(chan struct{}, 1), flush: make(chan struct{}), done: make(chan struct{}),
 		slots:   make(chan struct{}, window),
 		waiting: make(map[origin][]order.Order),
+		left:    leftBehind{log: g.deps.Log, now: g.deps.Now},
 	}
 	g.start(f.pump)
 	return f
@@ -135,13 +137,13 @@ func (f *forwarder) send(s *sale, orders []order.Order) {
 			g.stats.messageSize.observe(float64(n))
 			g.stats.publishSeconds.since(start, g.deps.Now())
 			f.outbox.confirmed(orders)
+			f.left.over()
 			return
 		}
 		g.stats.publishErrors.Add(1)
 		if try == publishTries || !g.sleep(wait) {
 			g.stats.leftBehind.Add(uint64(n))
-			g.deps.Log.Warn("orders stay in the outbox, the backend will publish them",
-				"product", orders[0].ProductID, "orders", n, "error", err)
+			f.left.add(n, orders[0].ProductID, err)
 			return
 		}
 	}
