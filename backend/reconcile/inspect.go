@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seckill-edge/seckill/backend/compare"
@@ -45,6 +46,15 @@ func (r *Reconciler) Inspect(ctx context.Context, a store.Activity) (Report, err
 	if err := r.keys(ctx, a, &report); err != nil {
 		return report, err
 	}
+	if report.unproven {
+		words, err := r.proving(ctx, a.ProductID)
+		if err != nil {
+			return report, err
+		}
+		if words != "" {
+			report.Note = "a backend is proving it now; wait and ask again: " + words
+		}
+	}
 	first, err := r.look(ctx, a)
 	if err != nil {
 		return report, err
@@ -63,6 +73,14 @@ func (r *Reconciler) Inspect(ctx context.Context, a store.Activity) (Report, err
 		}
 	}
 	return report, r.dead(ctx, a, &report)
+}
+
+// proving says where somebody's proof of the product's stock stands; empty if nobody
+// is at it.
+func (r *Reconciler) proving(ctx context.Context, product string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return lua.FenceNote(ctx, r.Redis, product)
 }
 
 func (r *Report) note(s sighting) {
@@ -148,7 +166,7 @@ func (r *Reconciler) lookAgain(ctx context.Context, a store.Activity, report *Re
 		}
 	}
 	if first.beyond > 0 {
-		report.Note = fmt.Sprintf("%d more differences were not looked at again", first.beyond)
+		report.Note = strings.TrimPrefix(fmt.Sprintf("%s; %d more differences were not looked at again", report.Note, first.beyond), "; ")
 	}
 	return r.driftAgain(ctx, a, report, drifts)
 }

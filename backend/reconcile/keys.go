@@ -67,6 +67,7 @@ func (r *Reconciler) keys(ctx context.Context, a store.Activity, report *Report)
 		}
 	}
 	reason := why(a, s, there)
+	report.unproven = reason != ""
 	switch {
 	case reason == "" || len(report.Findings) > before:
 	case s.Damaged:

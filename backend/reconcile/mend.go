@@ -106,6 +106,17 @@ func (r *Reconciler) rebuild(ctx context.Context, a store.Activity, report *Repo
 		report.Note = "the activity is " + string(a.State) + " and sells nothing: its stock is not rebuilt"
 		return nil
 	}
+	if report.unproven {
+		s, there, err := r.snapshot(ctx, a.ProductID)
+		if err != nil {
+			return err
+		}
+		if why(a, s, there) == "" { // to prove it again would shut the sale for nothing
+			report.Note = "a backend has proven the stock meanwhile"
+			report.rebuilt(findings)
+			return nil
+		}
+	}
 	proof, err := r.Fence.Rebuild(ctx, a, reasonOf(findings))
 	switch {
 	case errors.Is(err, fence.ErrBusy), errors.Is(err, lua.ErrOvertaken):
@@ -118,15 +129,20 @@ func (r *Reconciler) rebuild(ctx context.Context, a store.Activity, report *Repo
 		return err
 	}
 	report.Proof = &proof
-	for kind, n := range report.Counts {
+	report.rebuilt(findings)
+	return nil
+}
+
+// rebuilt notes that all is mended that a proof of the stock mends.
+func (r *Report) rebuilt(findings []*Finding) {
+	for kind, n := range r.Counts {
 		if mends[kind] == Rebuild {
-			report.Mended[kind] = n
+			r.Mended[kind] = n
 		}
 	}
 	for _, f := range findings {
 		f.Mended = true
 	}
-	return nil
 }
 
 func reasonOf(findings []*Finding) string {

@@ -92,6 +92,8 @@ type Report struct {
 	// Note says why something was not mended.
 	Note string `json:"note,omitempty"`
 
+	// unproven says that the stock had to be proven when the inspection began.
+	unproven bool
 	// untold are findings that are mended like the others and not shown.
 	untold []Finding
 }

@@ -150,6 +150,8 @@ func writeReport(w io.Writer, r *reconcile.Report) {
 	for _, f := range r.Findings {
 		done := "not mended"
 		switch {
+		case f.Mended && f.Mend == reconcile.Rebuild && r.Proof == nil:
+			done = "mended by a backend"
 		case f.Mended:
 			done = "mended: " + string(f.Mend)
 		case f.Mend == reconcile.Tell:
