@@ -13,6 +13,7 @@ import (
 
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
 	"github.com/seckill-edge/seckill/caddyplugin/limit"
+	"github.com/seckill-edge/seckill/caddyplugin/ticket"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/lua"
 )
@@ -65,6 +66,7 @@ type seller interface {
 	EnterUser(user string) limit.Verdict
 	Offer(ctx context.Context, product string) gate.Offer
 	Admit(product, user string) (orderID string, err error)
+	Refused()
 	Reserve(context.Context, gate.Click) gate.Decision
 	View(ctx context.Context, product string) (gate.View, lua.Outcome)
 	Fate(ctx context.Context, product, user, orderID string) (gate.Fate, error)
@@ -179,6 +181,8 @@ func (h *Handler) buy(w http.ResponseWriter, r *http.Request, product, user stri
 	switch decision.Outcome {
 	case lua.Reserved:
 		writeQueued(w, h.PathPrefix, click, decision)
+	case lua.NoTicket:
+		h.refuseTicket(w, ticket.Used)
 	case lua.AlreadyBought:
 		refusalOf(lua.AlreadyBought).writeOrder(w, decision.OrderID)
 	default:

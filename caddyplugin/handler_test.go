@@ -46,6 +46,8 @@ type script struct {
 	addr  netip.Addr
 	click gate.Click
 	asked string
+	// refused counts purchases without a good ticket.
+	refused int
 }
 
 func (s *script) Enter(addr netip.Addr) limit.Verdict { s.addr = addr; return s.verdict }
@@ -65,6 +67,8 @@ func (s *script) Offer(_ context.Context, product string) gate.Offer {
 }
 
 func (s *script) Admit(string, string) (string, error) { return orderID, s.err }
+
+func (s *script) Refused() { s.refused++ }
 
 func (s *script) View(_ context.Context, product string) (gate.View, lua.Outcome) {
 	s.asked = product

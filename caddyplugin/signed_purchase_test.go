@@ -66,6 +66,7 @@ func TestSignedPurchase(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 9, left)
 		require.Equal(t, "1", e.figure(`caddy_seckill_tickets_total{result="expired"}`))
+		require.Equal(t, "3", e.figure(`caddy_seckill_answers_total{outcome="no_ticket"}`))
 		require.NotContains(t, string(e.adminGet("/config/").body), ticketSecret)
 		require.NotContains(t, string(e.adminGet("/config/").body), loginSecret)
 	})

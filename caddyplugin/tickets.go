@@ -27,7 +27,7 @@ type tickets struct {
 	life    time.Duration
 	given   prometheus.Counter
 	missing prometheus.Counter
-	taken   [ticket.Expired + 1]prometheus.Counter // by flaw
+	taken   [ticket.Used + 1]prometheus.Counter // by flaw
 }
 
 // newTickets reads the keys; nil if there are none. Errors show no secret.
@@ -109,9 +109,11 @@ func (h *Handler) takeTicket(w http.ResponseWriter, r *http.Request, c *gate.Cli
 		return true
 	case len(values) == 0:
 		h.tickets.missing.Inc()
+		h.gate.Refused()
 		ticketMissing.write(w, 0)
 		return false
 	case len(values) > 1:
+		h.gate.Refused()
 		h.refuseTicket(w, ticket.Forged)
 		return false
 	}
@@ -123,6 +125,7 @@ func (h *Handler) takeTicket(w http.ResponseWriter, r *http.Request, c *gate.Cli
 	holder := ticket.Holder{UserID: c.UserID, ProductID: c.ProductID, ActivityID: offer.ActivityID}
 	id, flaw := h.tickets.keys.Check(values[0], holder, offer.Now)
 	if flaw != ticket.None {
+		h.gate.Refused()
 		h.refuseTicket(w, flaw)
 		return false
 	}
@@ -145,6 +148,7 @@ var (
 		ticket.OtherProduct:  newTicketProblem("other_product", "This ticket is for another product. Fetch one for this."),
 		ticket.OtherActivity: newTicketProblem("other_activity", "This ticket is for another sale of this product. Fetch a new one."),
 		ticket.Expired:       newTicketProblem("expired", "This ticket has expired. Fetch a new one."),
+		ticket.Used:          newTicketProblem("used", "This ticket may have been used, before your last eight orders that were given back. Fetch a new one."),
 	}
 )
 

@@ -126,6 +126,7 @@ func TestTakeTicket(t *testing.T) {
 				d := requireProblem(t, answer, 403, int(lua.NoTicket))
 				require.Equal(t, "urn:seckill:ticket_"+tc.want, d["type"])
 				require.Zero(t, s.click, "nothing has gone to the gate")
+				require.Equal(t, 1, s.refused)
 				return
 			}
 			require.Equal(t, 202, answer.StatusCode)

@@ -39,7 +39,10 @@ func (m *model) reserve(epoch int64, r Request, at time.Time) Result {
 			held, latest, used[e.Claim] = held+e.Quantity, e.OrderID, true
 		}
 	}
+	back, least := leastGivenBack(m.users[r.UserID])
 	switch {
+	case back >= 8 && r.OrderID < least:
+		return Result{Outcome: NoTicket}
 	case !m.found:
 		return Result{Outcome: NoProduct}
 	case m.a.State == Closed:
@@ -119,18 +122,26 @@ func (m *model) release(to Mark, v Move) Moved {
 	m.frozen -= int64(moved.Quantity)
 	m.avail += int64(moved.Quantity)
 	record := slices.DeleteFunc(m.users[v.UserID], func(o Entry) bool { return o.OrderID == v.OrderID })
-	back := 0
-	for _, o := range record {
-		if givenBack(o.Mark) {
-			back++
+	record = append(record, moved)
+	if back, least := leastGivenBack(record); back > 8 {
+		record = slices.DeleteFunc(record, func(o Entry) bool { return o.OrderID == least })
+	}
+	m.users[v.UserID] = record
+	return Done
+}
+
+// leastGivenBack counts the orders of a record that were given back, and finds the
+// least of their ids.
+func leastGivenBack(record []Entry) (n int, least string) {
+	for _, e := range record {
+		if !givenBack(e.Mark) {
+			continue
+		}
+		if n++; least == "" || e.OrderID < least {
+			least = e.OrderID
 		}
 	}
-	if back >= 8 {
-		i := slices.IndexFunc(record, func(o Entry) bool { return givenBack(o.Mark) })
-		record = slices.Delete(record, i, i+1)
-	}
-	m.users[v.UserID] = append(record, moved)
-	return Done
+	return n, least
 }
 
 func (m *model) setState(id string, to ActivityState) (int64, bool, error) {

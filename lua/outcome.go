@@ -23,9 +23,11 @@ const (
 	Limited Outcome = -10 // too many calls: of an address, a buyer, a product, an edge or all edges
 	Crowded Outcome = -11 // more is on its way to Redis than the units left can serve; come again
 	Denied  Outcome = -12 // the client's address is on the deny list
-	// NoTicket: no ticket came with the click, or none that is good for it.
-	NoTicket Outcome = -13
 )
+
+// NoTicket: no ticket came with the click, or none that is good for it; a script
+// says so of an order id that may have been used before.
+const NoTicket Outcome = -13
 
 // String names the outcome the way metrics and logs do.
 func (o Outcome) String() string {

@@ -6,10 +6,13 @@
 -- empty if there is only a reason, which is a letter beside mark r.
 -- Marks: q c freeze units, s p have sold them, r x e have given them back.
 -- Entries stand in the order of reservation; one that gives its units back
--- moves to the end. So the last live entry is the latest order, and the first
--- given-back one is the one given back longest ago.
+-- moves to the end. So the last live entry is the latest order. Of those given back
+-- the eight with the greatest ids are remembered: whatever was forgotten has a
+-- lesser id than they, so an id that may have been used before shows.
 
 local find, match, sub, format = string.find, string.match, string.sub, string.format
+
+local keep = 8 -- given-back orders a record remembers
 
 -- valid says whether id has the form of an order id (26 of Crockford's base 32).
 local function valid(id)
@@ -39,4 +42,17 @@ local function entry(record, id)
     return nil
   end
   return at - 1, mark, tonumber(quantity), tonumber(claim)
+end
+
+-- least finds how many given-back entries a record has, with a comma before each of
+-- its entries, and the least order id among them.
+local function least(record)
+  local back, id = 0, nil
+  for other in string.gmatch(record, ',[rxe]:(%w+)') do
+    back = back + 1
+    if not id or other < id then
+      id = other
+    end
+  end
+  return back, id
 end

@@ -24,8 +24,8 @@ var (
 //
 // There is one answer a move, in their order, as if they came one after the
 // other: Already for an order given back before, under any of the three marks,
-// and Conflict for one that is sold. A buyer's record remembers the eight orders
-// given back last; older ones are Unknown.
+// and Conflict for one that is sold. Of a buyer's orders given back, his record
+// remembers the eight with the greatest ids; others are Unknown.
 //
 // moves may have any length; MaxPerCall of them are one atomic step. After an
 // error (ErrDamaged or of the connection) some may have been made: repeat them

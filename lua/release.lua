@@ -11,7 +11,6 @@
 -- or of a wrong type: nothing was changed.
 
 local to = sub(ARGV[1], 1, 1)
-local keep = 8 -- given-back orders a record remembers
 
 local function decide(mark)
   if mark == 'q' or mark == 'c' then
@@ -22,8 +21,8 @@ local function decide(mark)
   return 0
 end
 
--- change moves the entry to the end and forgets what was given back longest
--- ago. It works on a record with a comma before each entry.
+-- change moves the entry to the end, and forgets the least of those given back if
+-- they are too many. It works on a record with a comma before each entry.
 local function change(record, at, i)
   record = ',' .. record
   local ends = find(record, ',', at + 1, true) or #record + 1
@@ -33,12 +32,13 @@ local function change(record, at, i)
     local _, fields = string.gsub(given, ':', ':')
     given = given .. (fields == 4 and '::' or ':') .. reason
   end
-  record = sub(record, 1, at - 1) .. sub(record, ends)
-  local _, back = string.gsub(record, ',[rxe]:', '')
-  if back >= keep then
-    record = string.gsub(record, ',[rxe]:[^,]*', '', back - keep + 1)
+  record = sub(record, 1, at - 1) .. sub(record, ends) .. given
+  local back, id = least(record)
+  while back > keep do
+    record = string.gsub(record, ',[rxe]:' .. id .. ':[^,]*', '', 1)
+    back, id = least(record)
   end
-  return sub(record .. given, 2)
+  return sub(record, 2)
 end
 
 local reply, back = move(decide, change, 2)

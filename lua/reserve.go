@@ -27,6 +27,7 @@ var (
 //	Reserved       another order of the buyer has this key and quantity: a Repeat; nothing changes
 //	KeyReused      an order of this key has another quantity
 //	Reserved       the buyer's record has this order id already, in whatever state: Earlier; nothing changes
+//	NoTicket       eight orders of the buyer were given back, all with greater ids: it may be one that is forgotten
 //	NoProduct      no activity
 //	Held           counters, record or activity damaged
 //	Ended          closed
@@ -34,6 +35,7 @@ var (
 //	NotStarted     before the start
 //	Ended          at the end or after
 //	Held           the server is not the one the activity was opened on: its stock is not proven
+//	Held           too late, see ReserveUntil
 //	AlreadyBought  the units the buyer holds and the quantity exceed the limit per user
 //	SoldOut        no unit left
 //	TooFew         fewer units left than asked for
@@ -42,18 +44,29 @@ var (
 // An error means that the fate of the requests is unknown. Asking again with the
 // same order ids is harmless.
 func Reserve(ctx context.Context, c redis.Scripter, product string, epoch int64, reqs []Request) (Batch, error) {
+	return ReserveUntil(ctx, c, product, epoch, time.Time{}, reqs)
+}
+
+// ReserveUntil is Reserve with a last moment, by the server's clock; the zero time
+// is never. A call that comes later reserves nothing: what it would have reserved
+// is Held. So a caller that stood still, or whose network did, cannot reserve for
+// somebody who was told meanwhile that nothing has become of his order.
+func ReserveUntil(ctx context.Context, c redis.Scripter, product string, epoch int64, until time.Time, reqs []Request) (Batch, error) {
 	n := len(reqs)
 	if n == 0 || n > MaxPerCall {
 		return Batch{}, fmt.Errorf("reserving units of product %s: %d requests, want 1 to %d", product, n, MaxPerCall)
 	}
-	args := make([]any, 1+3*n)
-	args[0] = strconv.FormatInt(epoch, 10)
+	args := make([]any, 2+3*n)
+	args[0], args[1] = strconv.FormatInt(epoch, 10), "0"
+	if !until.IsZero() {
+		args[1] = strconv.FormatInt(max(1, until.UnixMilli()), 10)
+	}
 	for i := range reqs {
-		args[1+i] = reqs[i].UserID
-		args[1+n+i] = reqs[i].OrderID
-		args[1+2*n+i] = strconv.Itoa(reqs[i].Quantity)
+		args[2+i] = reqs[i].UserID
+		args[2+n+i] = reqs[i].OrderID
+		args[2+2*n+i] = strconv.Itoa(reqs[i].Quantity)
 		if reqs[i].Key != "" {
-			args[1+2*n+i] = strconv.Itoa(reqs[i].Quantity) + ":" + reqs[i].Key
+			args[2+2*n+i] = strconv.Itoa(reqs[i].Quantity) + ":" + reqs[i].Key
 		}
 	}
 	cmd, err := run(ctx, c, reserveScript, product, args...)
@@ -99,7 +112,7 @@ func readBatch(reply []any) (Batch, error) {
 			switch {
 			case a > 0:
 				b.Results[i] = Result{Outcome: Reserved, Claim: int(a)}
-			case Outcome(a) >= KeyReused && a < 0 && Outcome(a) != AlreadyBought:
+			case Outcome(a) >= KeyReused && a < 0 && Outcome(a) != AlreadyBought, Outcome(a) == NoTicket:
 				b.Results[i] = Result{Outcome: Outcome(a)}
 			default:
 				return Batch{}, fmt.Errorf("%w: reserve.lua answers %d", ErrReply, a)

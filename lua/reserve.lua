@@ -2,7 +2,8 @@
 -- after the other.
 --
 -- KEYS  1 activity  2 stock  3 frozen  4 sold  5 users  6 outbox
--- ARGV  1 epoch the caller knows, then for n requests:
+-- ARGV  1 epoch the caller knows  2 until when (ms) anything new may be reserved,
+--       0 for ever; then for n requests:
 --       n user ids, n order ids, n quantities, each "n" or "n:key", the key being
 --       what the buyer's Idempotency-Key was made into (11 of A-Z a-z 0-9 _ -)
 -- Returns {activity id, epoch, state, now (ms), units left, answer, ...}: the
@@ -15,7 +16,7 @@
 --               had this key and asked for as much; or, with "own:" before it,
 --               reserved before, under this order id: its entry in the record
 
-local n = (#ARGV - 1) / 3
+local n = (#ARGV - 2) / 3
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 
@@ -23,7 +24,7 @@ local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 local activity = redis.pcall('HMGET', KEYS[1], 'id', 'epoch', 'state', 'start', 'end', 'total', 'limit', 'run')
 local units = redis.call('MGET', KEYS[2], KEYS[3], KEYS[4])
 local outbox = redis.pcall('HLEN', KEYS[6])
-local records = redis.pcall('HMGET', KEYS[5], unpack(ARGV, 2, n + 1))
+local records = redis.pcall('HMGET', KEYS[5], unpack(ARGV, 3, n + 2))
 
 local id, epoch, state, limit = '', '', '', nil
 local stock, frozen, sold = count(units[1]), count(units[2]), count(units[3])
@@ -53,6 +54,10 @@ else
   elseif (activity[8] or '') ~= runid() then
     -- This server is not the one that the stock was proven on: it has restarted
     -- or taken over, and may have forgotten the last second.
+    shut = -8
+  elseif ARGV[2] ~= '0' and now > tonumber(ARGV[2]) then
+    -- This call was on its way for so long that its buyers may have been told that
+    -- their orders are lost.
     shut = -8
   end
 end
@@ -112,6 +117,10 @@ local function known(record, order, wanted, key)
   local at = entry(record, order)
   if at then
     return 'own:' .. match(record, '^[^,]+', at)
+  end
+  local back, id = least(',' .. record)
+  if back >= keep and order < id then
+    return -13 -- it may be one of those that were forgotten
   elseif shut == -5 then
     return shut
   end
@@ -136,7 +145,7 @@ local taken = 0
 local reply = {id, epoch, state, now, 0}
 
 for i = 1, n do
-  local user, order, quantity = ARGV[1 + i], ARGV[1 + n + i], ARGV[1 + n + n + i]
+  local user, order, quantity = ARGV[2 + i], ARGV[2 + n + i], ARGV[2 + n + n + i]
   local wanted = sizes[quantity]
   if wanted == nil then
     local size, key = match(quantity, '^([1-9]%d?%d?):([%w_-]+)$')

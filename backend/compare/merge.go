@@ -49,8 +49,8 @@ func Merge(a store.Activity, user, record string, rows []store.Order) string {
 	return lua.FormatRecord(arranged(entries))
 }
 
-// arranged puts live entries first, in the order of reservation, and keeps the
-// latest of those that have been given back.
+// arranged puts live entries first, in the order of reservation, and keeps those
+// with the greatest ids of what has been given back.
 func arranged(entries []lua.Entry) []lua.Entry {
 	var live, back []lua.Entry
 	for _, e := range entries {
@@ -61,7 +61,15 @@ func arranged(entries []lua.Entry) []lua.Entry {
 		}
 	}
 	slices.SortStableFunc(live, func(x, y lua.Entry) int { return x.At.Compare(y.At) })
-	back = back[max(0, len(back)-keptGivenBack):]
+	for len(back) > keptGivenBack {
+		least := 0
+		for i := range back {
+			if back[i].OrderID < back[least].OrderID {
+				least = i
+			}
+		}
+		back = slices.Delete(back, least, least+1)
+	}
 	return append(live, back...)
 }
 

@@ -41,6 +41,9 @@ func (g *Gate) Offer(ctx context.Context, product string) Offer {
 	return o
 }
 
+// Refused counts a purchase that the caller has refused for want of a ticket.
+func (g *Gate) Refused() { g.stats.outcome(lua.NoTicket) }
+
 // Admit makes the order id that one ticket is good for. It fails only if
 // randomness does, and has logged it then.
 func (g *Gate) Admit(product, user string) (orderID string, err error) {

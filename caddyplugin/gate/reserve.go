@@ -78,6 +78,9 @@ func (g *Gate) ask(s *sale, c Click, key string, now time.Time) Decision {
 	case e != nil && c.OrderID != "": // else: of a call that was sent again
 		return g.repeat(id, g.begun(id, e.At), e.Quantity)
 	}
+	if result.Outcome == lua.NoTicket && c.OrderID == "" {
+		result.Outcome = lua.Held // another edge's clock is ahead; the next id is greater
+	}
 	if result.Outcome != lua.Reserved {
 		return g.refuse(result.Outcome, result.OrderID, retryHeld(result.Outcome))
 	}

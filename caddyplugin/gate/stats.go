@@ -94,8 +94,10 @@ func (c *counters) snapshot() Stats {
 		Carried:     c.carried.Load(),
 		MessageSize: c.messageSize.snapshot(), PublishSeconds: c.publishSeconds.snapshot(),
 	}
-	for o := lua.Reserved; o >= lua.Crowded; o-- {
-		s.Outcomes[o] = c.outcomes[-int(o)].Load()
+	for o := lua.Reserved; o >= lua.NoTicket; o-- {
+		if o != lua.Denied { // counted with the limits
+			s.Outcomes[o] = c.outcomes[-int(o)].Load()
+		}
 	}
 	return s
 }

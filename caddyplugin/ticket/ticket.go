@@ -50,6 +50,7 @@ const (
 	OtherProduct       // another product's
 	OtherActivity      // another activity's of the same product
 	Expired
+	Used // for an order that may have been given back so long ago that nobody knows; Check does not say so
 )
 
 // String names the flaw the way metrics do.
@@ -67,6 +68,8 @@ func (f Flaw) String() string {
 		return "other_activity"
 	case Expired:
 		return "expired"
+	case Used:
+		return "used"
 	}
 	return "unknown"
 }
