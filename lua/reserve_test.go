@@ -254,6 +254,34 @@ func TestReserveWindow(t *testing.T) {
 	}
 }
 
+// A call that comes after its last moment reserves nothing, and finds what an
+// earlier one has reserved.
+func TestReserveUntil(t *testing.T) {
+	m := miniredis.RunT(t)
+	c := connect(t, "redis://"+m.Addr())
+	a := sale(10, 1)
+	load(t, c, a)
+	last := a.Start.Add(time.Second)
+	var id ids
+	first := id.next()
+	for _, tc := range []struct {
+		now  time.Time
+		id   string
+		want Outcome
+	}{
+		{last, first, Reserved},
+		{last.Add(time.Millisecond), id.next(), Held},
+		{last.Add(time.Hour), first, Reserved},
+		{a.End, id.next(), Ended},
+	} {
+		m.SetTime(tc.now)
+		got, err := ReserveUntil(t.Context(), c, product, 1, last, []Request{{OrderID: tc.id, UserID: "user-" + tc.id, Quantity: 1}})
+		require.NoError(t, err)
+		require.Equal(t, tc.want, got.Results[0].Outcome, tc.now)
+		require.EqualValues(t, 9, got.Available)
+	}
+}
+
 func TestReserveBounds(t *testing.T) {
 	onEach(t, func(t *testing.T, c redis.UniversalClient) {
 		load(t, c, sale(1_000_000_000, 999))

@@ -25,6 +25,10 @@ func notExecuted(err error) bool { return errors.Is(err, errNotExecuted) }
 // until Redis says or half of ResolveWithin is over. The entrance is shut
 // meanwhile, so that nobody queues up behind it. resent says that there was such
 // a call before the one that was answered.
+//
+// A call that reaches Redis too late to keep its promise, because this process or
+// the network stood still, reserves nothing there: another edge may have told the
+// buyer that his order is lost.
 func (g *group) call(batch []*ticket) (reply lua.Batch, resent bool, err error) {
 	gate := g.sale.gate
 	view := g.sale.view.Load()
@@ -40,7 +44,7 @@ func (g *group) call(batch []*ticket) (reply lua.Batch, resent bool, err error) 
 	renewed, unknown := false, false // unknown: the outcome of a call
 	// The first try goes through the breaker and may trip it. Later ones go beside
 	// it: they finish what may have been begun.
-	reply, err = g.sale.breaker.reserve(func() (lua.Batch, error) { return g.callOnce(epoch, requests) })
+	reply, err = g.sale.breaker.reserve(func() (lua.Batch, error) { return g.callOnce(epoch, batch[0].joined, requests) })
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		if err == nil {
 			if !renewed && reply.State == lua.Open && reply.Epoch != epoch && reply.ActivityID == view.ID {
@@ -48,7 +52,7 @@ func (g *group) call(batch []*ticket) (reply lua.Batch, resent bool, err error) 
 				// clicks came under the new epoch. Clicks on another activity did not.
 				renewed, epoch = true, reply.Epoch
 				g.sale.lookNow()
-				reply, err = g.callOnce(epoch, requests)
+				reply, err = g.callOnce(epoch, batch[0].joined, requests)
 				continue
 			}
 			return reply, unknown, nil
@@ -61,16 +65,18 @@ func (g *group) call(batch []*ticket) (reply lua.Batch, resent bool, err error) 
 		if gate.deps.Now().After(deadline) || !gate.sleep(wait) {
 			return lua.Batch{}, false, err
 		}
-		reply, err = g.callOnce(epoch, requests)
+		reply, err = g.callOnce(epoch, batch[0].joined, requests)
 	}
 }
 
-func (g *group) callOnce(epoch int64, requests []lua.Request) (lua.Batch, error) {
+// callOnce calls for clicks of which the first came at the time first.
+func (g *group) callOnce(epoch int64, first time.Time, requests []lua.Request) (lua.Batch, error) {
 	gate := g.sale.gate
 	ctx, cancel := context.WithTimeout(gate.ctx, callTimeout)
 	defer cancel()
 	start := gate.deps.Now()
-	reply, err := lua.Reserve(ctx, gate.deps.Redis, g.sale.product, epoch, requests)
+	until := g.sale.view.Load().serverNow(first).Add(gate.reserveWithin())
+	reply, err := lua.ReserveUntil(ctx, gate.deps.Redis, g.sale.product, epoch, until, requests)
 	gate.stats.calls.Add(1)
 	gate.stats.callSeconds.since(start, gate.deps.Now())
 	gate.stats.batchSize.observe(float64(len(requests)))
@@ -79,6 +85,10 @@ func (g *group) callOnce(epoch int64, requests []lua.Request) (lua.Batch, error)
 	}
 	return reply, err
 }
+
+// reserveWithin is how long after a click its order may be reserved at the latest:
+// what is left of the promise then is for the way to the database.
+func (g *Gate) reserveWithin() time.Duration { return g.cfg.ResolveWithin * 2 / 3 }
 
 // notSent says whether err proves that Redis has run nothing: the breaker was
 // open, it could not be dialled, no connection was free, or it answered with an error (LOADING,

@@ -64,7 +64,11 @@ func (g *group) work(i int) {
 			// Two yields let the clicks that are runnable now join this batch.
 			runtime.Gosched()
 			runtime.Gosched()
-			batch := g.take(i, first)
+			batch, overdue := g.take(i, first)
+			if len(overdue) > 0 {
+				g.sale.crowd.leave(unitsOf(overdue))
+				g.fail(overdue, errNotExecuted)
+			}
 			if batch == nil {
 				break
 			}
@@ -85,23 +89,47 @@ func (g *group) work(i int) {
 }
 
 // take hands worker i its next batch; nil sends it to sleep. A worker that is
-// not the only one goes on only if enough wait for two.
-func (g *group) take(i int, first bool) []*ticket {
+// not the only one goes on only if enough wait for two. What has waited for too
+// long to be sent at all is overdue.
+func (g *group) take(i int, first bool) (batch, overdue []*ticket) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	overdue = g.overdueLocked()
 	n := min(len(g.waiting), batchMax)
 	if n == 0 || !first && g.calls > 1 && n < secondCall {
 		g.calls--
 		g.closeIfIdleLocked()
+		return nil, overdue
+	}
+	batch = g.cutLocked(n)
+	g.flight[i] = batch
+	return batch, overdue
+}
+
+// overdueLocked takes the clicks out whose time to be reserved is over. They stand
+// in front.
+func (g *group) overdueLocked() []*ticket {
+	if len(g.waiting) == 0 {
 		return nil
 	}
-	batch := make([]*ticket, n)
-	copy(batch, g.waiting)
+	last, n := g.sale.gate.deps.Now().Add(-g.sale.gate.reserveWithin()), 0
+	for n < len(g.waiting) && g.waiting[n].joined.Before(last) {
+		n++
+	}
+	return g.cutLocked(n)
+}
+
+// cutLocked takes the first n that wait.
+func (g *group) cutLocked(n int) []*ticket {
+	if n == 0 {
+		return nil
+	}
+	cut := make([]*ticket, n)
+	copy(cut, g.waiting)
 	rest := copy(g.waiting, g.waiting[n:])
 	clear(g.waiting[rest:])
 	g.waiting = g.waiting[:rest]
-	g.flight[i] = batch
-	return batch
+	return cut
 }
 
 // land takes worker i's batch out of the watchdog's sight: from here on its
