@@ -121,7 +121,7 @@ func (s *Service) List(ctx context.Context) ([]View, error) {
 			}
 			snapshots[a.ProductID] = snapshot
 		}
-		views[i] = view(a, snapshot, s.Now())
+		views[i] = s.withTrouble(ctx, view(a, snapshot, s.Now()))
 	}
 	return views, nil
 }
@@ -149,7 +149,14 @@ func (s *Service) Show(ctx context.Context, product string) (View, error) {
 	if words := cmp.Or(s.proving(ctx, v), s.unready(ctx, v)); words != "" {
 		v.Why = words
 	}
-	return v, nil
+	return s.withTrouble(ctx, v), nil
+}
+
+func (s *Service) withTrouble(ctx context.Context, v View) View {
+	if words := s.trouble(ctx, v); words != "" {
+		v.Why += "; " + words
+	}
+	return v
 }
 
 // find returns the live activity of product, else its newest.

@@ -57,10 +57,10 @@ func (s *Service) due(a store.Activity) bool {
 // is held by an operator. It may be repeated, also by several at once.
 func (s *Service) begin(ctx context.Context, a store.Activity) error {
 	options := s.accepted()
-	if err := s.preheat(ctx, a, options); err != nil {
+	if _, err := s.preheat(ctx, a, options); err != nil {
 		return fmt.Errorf("preheating product %s: %w", a.ProductID, err)
 	}
-	if err := s.closedMeanwhile(ctx, a); err != nil {
+	if err := s.changedMeanwhile(ctx, a); err != nil {
 		return fmt.Errorf("preheating product %s: %w", a.ProductID, err)
 	}
 	killpoint.Here(killpoint.AfterPreheat)

@@ -134,14 +134,16 @@ func TestHoldWhileAKeeperBegins(t *testing.T) {
 func TestKeeperGoesOnAfterACrash(t *testing.T) {
 	for name, crash := range map[string]func(t *testing.T, s *Service, a store.Activity){
 		"in Redis only": func(t *testing.T, s *Service, a store.Activity) {
-			require.NoError(t, s.preheat(t.Context(), a, nil))
+			_, err := s.preheat(t.Context(), a, nil)
+			require.NoError(t, err)
 			f := NewFollower(s)
 			require.NoError(t, f.Pass(t.Context()))
 			require.NoError(t, f.Pass(t.Context()))
 			require.Equal(t, store.Scheduled, shown(t, s).State, "nobody takes it for an operator's hold")
 		},
 		"open in SQL only": func(t *testing.T, s *Service, a store.Activity) {
-			require.NoError(t, s.preheat(t.Context(), a, nil))
+			_, err := s.preheat(t.Context(), a, nil)
+			require.NoError(t, err)
 			require.NoError(t, s.Store.SetActivityState(t.Context(), a.ID, []store.ActivityState{store.Scheduled}, store.Open))
 		},
 	} {

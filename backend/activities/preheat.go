@@ -18,7 +18,8 @@ func (s *Service) Preheat(ctx context.Context, product string, options ...Option
 	if err != nil {
 		return View{}, err
 	}
-	if err := s.preheat(ctx, a, options); err != nil {
+	loaded, err := s.preheat(ctx, a, options)
+	if err != nil {
 		return View{}, fmt.Errorf("preheating product %s: %w", product, err)
 	}
 	if a.State == store.Scheduled {
@@ -27,18 +28,29 @@ func (s *Service) Preheat(ctx context.Context, product string, options ...Option
 			return View{}, fmt.Errorf("preheated product %s in Redis; preheat again to tell SQL: %w", product, err)
 		}
 	}
-	if err := s.closedMeanwhile(ctx, a); err != nil {
+	if err := s.changedMeanwhile(ctx, a); err != nil {
 		return View{}, fmt.Errorf("preheating product %s: %w", product, err)
 	}
-	return s.Show(ctx, product)
+	view, err := s.Show(ctx, product)
+	if !loaded && err == nil {
+		view.Why += "; it was in Redis already, and preheat has changed nothing there"
+	}
+	return view, err
 }
 
-// closedMeanwhile closes in Redis what SQL has closed: a Close that came before
-// Redis had the activity found nothing there to close.
-func (s *Service) closedMeanwhile(ctx context.Context, a store.Activity) error {
+// changedMeanwhile makes Redis follow what SQL was told before Redis had the
+// activity: a change of its total, or a Close, found nothing there to change.
+func (s *Service) changedMeanwhile(ctx context.Context, a store.Activity) error {
 	now, err := s.Store.Activity(ctx, a.ID)
-	if err != nil || now.State != store.Closed {
+	if err != nil {
 		return err
+	}
+	if now.State != store.Closed {
+		there, err := s.snapshot(ctx, a.ProductID)
+		if err != nil || there == nil || there.ID != a.ID {
+			return err
+		}
+		return s.catchUp(ctx, now, *there)
 	}
 	if _, _, err := lua.SetState(ctx, s.Redis, a.ProductID, a.ID, lua.Closed); err != nil && !gone(err) {
 		return err
@@ -46,19 +58,28 @@ func (s *Service) closedMeanwhile(ctx context.Context, a store.Activity) error {
 	return fmt.Errorf("%w: activity %s was closed meanwhile, which is final; create a new one", ErrRefused, a.ID)
 }
 
-func (s *Service) preheat(ctx context.Context, a store.Activity, options []Option) error {
+// preheat is false if the activity was in Redis before.
+func (s *Service) preheat(ctx context.Context, a store.Activity, options []Option) (loaded bool, err error) {
 	snapshot, err := s.snapshot(ctx, a.ProductID)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if snapshot != nil && snapshot.ID == a.ID {
-		return nil // nothing to do, whatever it has sold since
+		return false, nil // nothing to do, whatever it has sold since
+	}
+	if a.Target != 0 { // whoever was to change its total has died
+		if err := s.finishChange(ctx, a); err != nil {
+			return false, err
+		}
+		if a, err = s.Store.Activity(ctx, a.ID); err != nil {
+			return false, err
+		}
 	}
 	if snapshot, err = s.clearAway(ctx, a.ProductID, snapshot); err != nil {
-		return err
+		return false, err
 	}
 	if err := s.mayPreheat(ctx, a, snapshot, options); err != nil {
-		return err
+		return false, err
 	}
 	preheated, err := lua.Preheat(ctx, s.Redis, lua.Activity{
 		ID:        a.ID,
@@ -74,13 +95,13 @@ func (s *Service) preheat(ctx context.Context, a store.Activity, options []Optio
 	})
 	switch {
 	case err != nil:
-		return err
+		return false, err
 	case preheated == lua.Refused:
-		return blockedBy(Predecessor, whyRefused(snapshot))
+		return false, blockedBy(Predecessor, whyRefused(snapshot))
 	case preheated == lua.Loaded: // else somebody else was quicker
 		s.Log.Info("activity preheated, held", "activity", a.ID, "product", a.ProductID, "units", a.Total)
 	}
-	return nil
+	return preheated == lua.Loaded, nil
 }
 
 // mayPreheat says why the stock of an activity must not be loaded into Redis, which

@@ -125,54 +125,6 @@ func (s *Service) Resume(ctx context.Context, product string, options ...Option)
 	return s.Open(ctx, product, options...)
 }
 
-// Hold shuts the gate. Redis learns it first: from the answer on nothing is sold.
-// An activity that Redis has lost, or whose stock is being proven, is held by
-// SQL's word.
-func (s *Service) Hold(ctx context.Context, product string) (View, error) {
-	for range overtakings {
-		view, err := s.hold(ctx, product)
-		there := view.Snapshot
-		if err != nil || view.State == store.Held && (there == nil || there.Damaged || there.State != lua.Open) {
-			return view, err
-		}
-	}
-	return View{}, fmt.Errorf("holding product %s: %w: somebody opens it again and again; hold it when they have done", product, ErrRefused)
-}
-
-// hold tells Redis twice. After the first nothing is sold. The second refuses every
-// Open that read its epoch before SQL was written, and shuts what was opened
-// between the two. What opens later has SQL say so, too.
-func (s *Service) hold(ctx context.Context, product string) (View, error) {
-	a, err := s.live(ctx, product)
-	if err != nil {
-		return View{}, err
-	}
-	if a.State == store.Scheduled {
-		return View{}, fmt.Errorf("holding product %s: %w: it is scheduled and sells nothing; preheat it first", product, ErrRefused)
-	}
-	shut := func() (int64, bool, error) {
-		return lua.SetState(ctx, s.Redis, product, a.ID, lua.OnHold)
-	}
-	if _, err := s.follow(ctx, "holding", a, shut); err != nil && !sellsNothing(err) {
-		return View{}, err
-	}
-	from := []store.ActivityState{store.Held, store.Open}
-	if err := s.Store.SetActivityState(ctx, a.ID, from, store.Held); err != nil {
-		return View{}, refusal("holding", product, err)
-	}
-	view, err := s.follow(ctx, "holding", a, shut)
-	if err != nil && sellsNothing(err) {
-		return s.Show(ctx, product)
-	}
-	return view, err
-}
-
-// sellsNothing says that Redis has nothing that could be sold; what is rebuilt
-// will be what SQL says.
-func sellsNothing(err error) bool {
-	return errors.Is(err, lua.ErrNoActivity) || errors.Is(err, lua.ErrDamaged)
-}
-
 // Close ends the sale for good. What is reserved is still stored and settled.
 // Redis learns it first. A closed activity stays closed: a repeat is a success.
 func (s *Service) Close(ctx context.Context, product string) (View, error) {

@@ -1,0 +1,83 @@
+package activities
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/lua"
+)
+
+// Whoever holds a sale is in a hurry: the gate is shut though SQL cannot be told,
+// and stays so until somebody opens it.
+func TestHoldWithoutSQL(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Service) {
+		ctx := t.Context()
+		a, err := s.Create(ctx, draft())
+		require.NoError(t, err)
+		_, err = s.Preheat(ctx, "1001")
+		require.NoError(t, err)
+		_, err = s.Open(ctx, "1001")
+		require.NoError(t, err)
+
+		away, err := store.New(ctx, "sqlite:"+t.TempDir()+"/x.db", nil)
+		require.NoError(t, err)
+		require.NoError(t, away.Close())
+		blind := New(s.Deps)
+		blind.Store = away
+		_, err = blind.Hold(ctx, "1001")
+		require.ErrorIs(t, err, ErrHalf)
+		require.ErrorContains(t, err, "nothing is sold; hold it again")
+		require.Equal(t, lua.OnHold, snapshotOf(t, s).State)
+		_, err = blind.Hold(ctx, "1002")
+		require.Error(t, err)
+		require.NotErrorIs(t, err, ErrHalf, "nothing was held")
+
+		f := NewFollower(s)
+		for range 3 {
+			require.NoError(t, f.Pass(ctx))
+		}
+		require.Equal(t, lua.OnHold, snapshotOf(t, s).State)
+		view, err := s.Hold(ctx, "1001")
+		require.NoError(t, err)
+		require.Equal(t, store.Held, view.State)
+		require.Equal(t, a.ID, view.ID)
+	})
+}
+
+// A sale that nobody stores says so.
+func TestWhyNamesWhatDoesNotShowInTheSale(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Service) {
+		ctx := t.Context()
+		_, err := s.Create(ctx, draft())
+		require.NoError(t, err)
+		_, err = s.Preheat(ctx, "1001")
+		require.NoError(t, err)
+		view, err := s.Preheat(ctx, "1001")
+		require.NoError(t, err)
+		require.Contains(t, view.Why, "held: nothing is sold until it is opened; it was in Redis already")
+		view, err = s.Open(ctx, "1001")
+		require.NoError(t, err)
+		require.Equal(t, "selling; but no backend (seckilld serve) runs: orders are queued and not stored", view.Why)
+
+		require.NoError(t, lua.PresentBackend(ctx, s.Redis, "b1", func() int { return 0 }))
+		view, err = s.Show(ctx, "1001")
+		require.NoError(t, err)
+		require.Equal(t, "selling", view.Why)
+		s.Queue = noBroker{}
+		views, err := s.List(ctx)
+		require.NoError(t, err)
+		require.Equal(t, "selling; but the broker does not answer: orders wait in Redis, 0 of them now", views[0].Why)
+
+		later := snapshotOf(t, s).Now.Add(-time.Minute)
+		view.Snapshot.Now = later.Add(2 * time.Minute)
+		require.Contains(t, s.trouble(ctx, view), "no backend", "one that has not spoken for long")
+	})
+}
+
+type noBroker struct{}
+
+func (noBroker) Depth(context.Context) (int, int, error) { return 0, 0, context.DeadlineExceeded }
