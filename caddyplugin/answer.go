@@ -115,6 +115,11 @@ func appendFate(b []byte, f gate.Fate) []byte {
 		b = f.ResolveBy.UTC().AppendFormat(b, timeLayout)
 		b = append(b, '"')
 	}
+	if !f.PayBy.IsZero() {
+		b = append(b, `,"pay_by":"`...)
+		b = f.PayBy.UTC().AppendFormat(b, timeLayout)
+		b = append(b, '"')
+	}
 	return append(b, '}')
 }
 
@@ -141,12 +146,13 @@ func writeActivity(w http.ResponseWriter, v gate.View) {
 		State      string `json:"state"`
 		Left       bool   `json:"left"`
 		Limit      int    `json:"limit"`
+		PayWindow  int64  `json:"pay_window_seconds"`
 	}{
 		ProductID: v.ProductID, ActivityID: v.ID, Title: v.Title,
 		Start: v.Start.UTC().Format(timeLayout),
 		End:   v.End.UTC().Format(timeLayout),
 		Now:   v.Now.UTC().Format(timeLayout),
-		State: stateOf(v), Left: v.Available > 0 && !v.Damaged, Limit: v.Limit,
+		State: stateOf(v), Left: v.Available > 0 && !v.Damaged, Limit: v.Limit, PayWindow: int64(v.PayWindow / time.Second),
 	}
 	w.Header().Set("Cache-Control", "public, max-age=1")
 	writeJSON(w, document)

@@ -101,10 +101,14 @@ func (a *archive) order(ctx context.Context, orderID string) (gate.Archived, boo
 	if stored.OrderID != orderID || !plainWord(string(stored.State)) || stored.Reason != "" && !plainWord(string(stored.Reason)) {
 		return gate.Archived{}, false, errors.New("its answer is not about this order")
 	}
-	return gate.Archived{
+	archived := gate.Archived{
 		ProductID: stored.ProductID, UserID: stored.UserID, Quantity: stored.Quantity,
-		State: stored.State, Reason: stored.Reason, Unpaid: stored.State == order.Created && stored.Due != nil,
-	}, true, nil
+		State: stored.State, Reason: stored.Reason,
+	}
+	if stored.State == order.Created && stored.Due != nil {
+		archived.PayBy = *stored.Due
+	}
+	return archived, true, nil
 }
 
 func (a *archive) close() { a.client.CloseIdleConnections() }

@@ -58,7 +58,7 @@ func TestArchive(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, found)
 	require.Equal(t, gate.Archived{ProductID: "1001", UserID: "alice", Quantity: 2, State: order.Rejected, Reason: order.ReasonDead}, got)
-	for due, unpaid := range map[string]bool{"": false, `,"due":"2026-11-11T20:00:00Z"`: true} {
+	for due, payBy := range map[string]time.Time{"": {}, `,"due":"2026-11-11T20:00:00Z"`: time.Date(2026, 11, 11, 20, 0, 0, 0, time.UTC)} {
 		b, err := newArchive(backend(t, "", func(w http.ResponseWriter, id string) {
 			_, _ = w.Write([]byte(`{"order_id":"` + id + `","state":"created"` + due + `}`))
 		}), "")
@@ -66,7 +66,7 @@ func TestArchive(t *testing.T) {
 		got, _, err := b.Order(t.Context(), orderID)
 		b.close()
 		require.NoError(t, err)
-		require.Equal(t, gate.Archived{State: order.Created, Unpaid: unpaid}, got)
+		require.Equal(t, gate.Archived{State: order.Created, PayBy: payBy}, got)
 	}
 	_, found, err = a.Order(t.Context(), "01kb7q3x5e8g9h0jkmnpqrstvx")
 	require.NoError(t, err)

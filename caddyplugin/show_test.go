@@ -18,7 +18,7 @@ func TestShowActivity(t *testing.T) {
 	end := start.Add(time.Hour)
 	view := func(now time.Time, state lua.ActivityState, available int64, fresh, damaged bool) gate.View {
 		return gate.View{Fresh: fresh, Snapshot: lua.Snapshot{
-			Activity: lua.Activity{ID: "a1", ProductID: "1001", Title: `Phone "X" <b>`, Start: start, End: end, Total: 10, Limit: 2, State: state},
+			Activity: lua.Activity{ID: "a1", ProductID: "1001", Title: `Phone "X" <b>`, Start: start, End: end, Total: 10, Limit: 2, PayWindow: 15 * time.Minute, State: state},
 			Now:      now, Available: available, Damaged: damaged,
 		}}
 	}
@@ -48,7 +48,7 @@ func TestShowActivity(t *testing.T) {
 		require.Equal(t, "public, max-age=1", r.Header.Get("Cache-Control"))
 		require.Equal(t, "application/json", r.Header.Get("Content-Type"))
 		require.Equal(t, map[string]any{
-			"product_id": "1001", "activity_id": "a1", "title": `Phone "X" <b>`, "limit": 2.0,
+			"product_id": "1001", "activity_id": "a1", "title": `Phone "X" <b>`, "limit": 2.0, "pay_window_seconds": 900.0,
 			"start": "2026-11-11T12:00:00.000Z", "end": "2026-11-11T13:00:00.000Z",
 			"now": tc.view.Now.Format(timeLayout), "state": tc.state, "left": tc.left,
 		}, document(t, r))

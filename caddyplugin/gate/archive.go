@@ -32,8 +32,9 @@ type Archived struct {
 	Quantity  int
 	State     order.State
 	Reason    order.Reason
-	// Unpaid says that a created order waits for its payment.
-	Unpaid bool
+	// PayBy is until when a created order waits for its payment; zero if it waits
+	// for none.
+	PayBy time.Time
 }
 
 // archived tells the fate of an order that is not in its buyer's record. "No such
@@ -69,7 +70,7 @@ func (g *Gate) archived(ctx context.Context, product, user, orderID string) (Fat
 	}
 	f := Fate{
 		OrderID: orderID, State: stored.State, Reason: stored.Reason, Quantity: stored.Quantity, ResolveBy: g.resolveBy(made),
-		Final: stored.State != order.Queued && !stored.Unpaid,
+		PayBy: stored.PayBy, Final: stored.State != order.Queued && stored.PayBy.IsZero(),
 	}
 	f.pace(g.deps.Now().Sub(made))
 	return f, nil

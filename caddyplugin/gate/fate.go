@@ -36,6 +36,9 @@ type Fate struct {
 	// Quantity is 0 if nobody knows.
 	Quantity  int
 	ResolveBy time.Time
+	// PayBy is until when a created order can surely be paid: its pay window counted
+	// from the reservation. Zero if it waits for no payment, or nobody knows.
+	PayBy time.Time
 	// Final says that nothing becomes of it any more.
 	Final bool
 	// RetryAfter is when asking again makes sense, in whole seconds; 0 if Final.
@@ -72,7 +75,7 @@ func (g *Gate) Fate(ctx context.Context, product, user, orderID string) (Fate, e
 	if err != nil {
 		return Fate{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	f, found, err := g.fateIn(text, orderID, late, isLate)
+	f, found, err := g.fateIn(product, text, orderID, late, isLate)
 	if err != nil {
 		return Fate{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
@@ -87,7 +90,7 @@ func (g *Gate) Fate(ctx context.Context, product, user, orderID string) (Fate, e
 }
 
 // fateIn finds the order in the buyer's record, or in what this edge remembers.
-func (g *Gate) fateIn(text, orderID string, late lateOrder, isLate bool) (Fate, bool, error) {
+func (g *Gate) fateIn(product, text, orderID string, late lateOrder, isLate bool) (Fate, bool, error) {
 	id := orderID
 	if isLate && late.instead != "" {
 		id = late.instead
@@ -106,6 +109,9 @@ func (g *Gate) fateIn(text, orderID string, late lateOrder, isLate bool) (Fate, 
 			OrderID: id, State: s.state, Final: s.final, Reason: e.Reason, Quantity: e.Quantity,
 			ResolveBy: g.resolveBy(g.begun(id, e.At)),
 		}
+		if e.Mark == lua.MarkCreated {
+			f.PayBy = g.payBy(product, e.At)
+		}
 	case isLate:
 		f = late.fate(id, now, g.resolveBy(late.joined))
 	default:
@@ -113,6 +119,25 @@ func (g *Gate) fateIn(text, orderID string, late lateOrder, isLate bool) (Fate, 
 	}
 	f.pace(now.Sub(made))
 	return f, true, nil
+}
+
+// payBy is when the pay window of what was reserved at that time ends; zero if this
+// edge does not know the window. The window itself begins a little later, when the
+// order is stored.
+func (g *Gate) payBy(product string, reserved time.Time) time.Time {
+	b := &g.sales
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	var view *localView
+	if s := b.sales[product]; s != nil {
+		view = s.view.Load()
+	} else {
+		view = b.sights[product].view
+	}
+	if view == nil || view.PayWindow <= 0 {
+		return time.Time{}
+	}
+	return reserved.Add(view.PayWindow)
 }
 
 // pace says when to ask again. Chance spreads the crowd that asks in step.

@@ -18,7 +18,7 @@ import (
 func TestFates(t *testing.T) {
 	eachRedis(t, func(t *testing.T, url string) {
 		b := setup(t, url)
-		b.preheat(t, 100)
+		b.preheat(t, 100, func(a *lua.Activity) { a.PayWindow = 15 * time.Minute })
 		for mark, want := range standings {
 			user := "user " + string(mark)
 			d := b.click(t, user)
@@ -45,6 +45,11 @@ func TestFates(t *testing.T) {
 			require.Equal(t, reason, f.Reason)
 			require.Equal(t, 1, f.Quantity)
 			require.Equal(t, want.final, f.RetryAfter == 0)
+			if mark == lua.MarkCreated {
+				require.WithinDuration(t, time.Now().Add(15*time.Minute), f.PayBy, time.Minute)
+			} else {
+				require.Zero(t, f.PayBy)
+			}
 			_, err = b.Fate(t.Context(), product, "mallory", d.OrderID)
 			require.ErrorIs(t, err, ErrNoOrder)
 		}
@@ -198,11 +203,12 @@ func TestArchivedFate(t *testing.T) {
 		require.Equal(t, asked, s.asked, "an id that nobody can have made is asked of nobody")
 
 		s.mu.Lock()
-		s.order.State, s.order.Unpaid = order.Created, true
+		s.order.State, s.order.PayBy = order.Created, time.Now().Add(time.Minute)
 		s.mu.Unlock()
 		f, err := fate("a", product, old)
 		require.NoError(t, err)
 		require.False(t, f.Final)
+		require.Equal(t, s.order.PayBy, f.PayBy)
 		require.GreaterOrEqual(t, f.RetryAfter, 4*time.Second)
 
 		s.mu.Lock()

@@ -125,7 +125,7 @@ func (f *follower) tell(streams []*Stream, texts []string) {
 	g := f.gate
 	for i, s := range streams {
 		late, isLate := g.late.get(s.product, s.user, s.orderID)
-		fate, found, err := g.fateIn(texts[i], s.orderID, late, isLate)
+		fate, found, err := g.fateIn(s.product, texts[i], s.orderID, late, isLate)
 		if err != nil {
 			continue // damaged; a backend will mend it
 		}
