@@ -126,6 +126,18 @@ func TestTheEndOfWhatWasNeverOpened(t *testing.T) {
 	}
 }
 
+// A backend whose clock is ahead closes nothing that has still to sell: closing is
+// final.
+func TestAFastClockClosesNothing(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Service) {
+		create(t, s, planned(time.Hour, 2*time.Hour))
+		d := s.Deps
+		d.Now = func() time.Time { return time.Now().Add(3 * time.Hour) }
+		require.NoError(t, NewKeeper(New(d)).Pass(t.Context()))
+		require.Equal(t, store.Scheduled, shown(t, s).State)
+	})
+}
+
 // Redis has lost a closed activity, or has been restarted since and may have
 // forgotten some of it: SQL is right, and it is archived all the same.
 func TestArchiveWhatRedisHasForgotten(t *testing.T) {

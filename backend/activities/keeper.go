@@ -93,7 +93,11 @@ func (k *Keeper) keep(ctx context.Context, a store.Activity, n *note, t *traffic
 	}
 	switch a.State {
 	case store.Scheduled:
-		if !k.Now().Before(a.End) {
+		over, err := k.over(ctx, a)
+		if err != nil {
+			return err
+		}
+		if over {
 			return k.close(ctx, a)
 		}
 		if k.due(a) {
@@ -108,6 +112,21 @@ func (k *Keeper) keep(ctx context.Context, a store.Activity, n *note, t *traffic
 	return nil
 }
 
+// over says that the end of an activity has passed by Redis's clock, too: closing
+// is final, and this machine's clock may be wrong.
+func (k *Keeper) over(ctx context.Context, a store.Activity) (bool, error) {
+	if k.Now().Before(a.End) {
+		return false, nil
+	}
+	asking, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	now, err := k.Redis.Time(asking).Result()
+	if err != nil {
+		return false, fmt.Errorf("asking Redis for the time: %w", err)
+	}
+	return !now.Before(a.End), nil
+}
+
 func (k *Keeper) live(ctx context.Context, a store.Activity, n *note, t *traffic) error {
 	there, err := k.snapshot(ctx, a.ProductID)
 	if err != nil || there == nil || there.ID != a.ID {
@@ -116,6 +135,9 @@ func (k *Keeper) live(ctx context.Context, a store.Activity, n *note, t *traffic
 	if !there.Now.Before(a.End) {
 		n.rest = k.Now().Add(endRest)
 		return k.end(ctx, a, *there, t)
+	}
+	if err := k.catchUp(ctx, a, *there); err != nil {
+		return err
 	}
 	if a.State == store.Open && there.State == lua.OnHold && there.RunID == "" && !there.Damaged {
 		// Its opening has ended between SQL and Redis.

@@ -45,8 +45,8 @@ func (c Change) check() error {
 	return nil
 }
 
-// ChangeStock adds units to an open or held activity, or withdraws units that are
-// available. Edges that are sold out sell again within a second. SQL notes what is
+// ChangeStock adds units to an activity, or withdraws units that are available. One
+// that is not in Redis yet is preheated with what SQL has then. Edges that are sold out sell again within a second. SQL notes what is
 // intended, then the store changes first that may have the greater total: so SQL
 // never refuses what Redis has granted. A crash or a store that is away in between
 // leaves a pending change, which a backend finishes by itself, and which the view
@@ -68,8 +68,6 @@ func (s *Service) ChangeStock(ctx context.Context, product string, c Change) (Vi
 func (s *Service) changeStock(ctx context.Context, a store.Activity, c Change) error {
 	to := a.Total + c.Add - c.Withdraw
 	switch {
-	case a.State == store.Scheduled:
-		return fmt.Errorf("%w: it is scheduled; preheat it first, or close it and create another", ErrRefused)
 	case a.Target != 0:
 		return fmt.Errorf("%w: an earlier change, to %d, is not finished yet; a backend (seckilld serve) does that by itself", ErrRefused, a.Target)
 	case c.IfTotal != 0 && c.IfTotal != a.Total:
@@ -80,10 +78,13 @@ func (s *Service) changeStock(ctx context.Context, a store.Activity, c Change) e
 		return fmt.Errorf("%w: its total would be %d, more than %d", ErrRefused, to, int64(order.MaxUnits))
 	}
 	there, err := s.snapshot(ctx, a.ProductID)
+	loaded := there != nil && there.ID == a.ID
 	switch {
 	case err != nil:
 		return err
-	case there == nil || there.ID != a.ID || there.Forgetful():
+	case a.State == store.Scheduled && !loaded:
+		return s.noteChange(ctx, a, to)
+	case !loaded || there.Forgetful():
 		return fmt.Errorf("%w: Redis does not have its stock for certain; a backend (seckilld serve) rebuilds it by itself, change it then", ErrRefused)
 	case there.Available < c.Withdraw:
 		return tooFew(there.Available)
@@ -93,6 +94,11 @@ func (s *Service) changeStock(ctx context.Context, a store.Activity, c Change) e
 			return err
 		}
 	}
+	return s.noteChange(ctx, a, to)
+}
+
+// noteChange begins a change, and finishes it.
+func (s *Service) noteChange(ctx context.Context, a store.Activity, to int64) error {
 	noted, err := s.Store.ChangeTotal(ctx, a.ID, a.Total, to)
 	if errors.Is(err, store.ErrState) {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
@@ -129,7 +135,12 @@ func (s *Service) finishChange(ctx context.Context, a store.Activity) error {
 	asking, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	r, err := lua.Resize(asking, s.Redis, a.ProductID, a.ID, a.Changes, a.Target)
-	over := err != nil && a.State == store.Closed && gone(err)
+	missing := err != nil && gone(err)
+	over := missing && a.State == store.Closed
+	if missing && a.State == store.Scheduled {
+		// Whoever preheats it at this moment looks again afterwards, see catchUp.
+		r, err = lua.Resized{Done: true, Total: a.Target, Available: a.Target}, nil
+	}
 	if err != nil && !over {
 		return fmt.Errorf("the change is noted, and a backend (seckilld serve) finishes it by itself: %w", err)
 	}
@@ -141,5 +152,25 @@ func (s *Service) finishChange(ctx context.Context, a store.Activity) error {
 		return tooFew(r.Available)
 	}
 	s.Log.Info("activity's total changed", "activity", a.ID, "product", a.ProductID, "total", r.Total, "available", r.Available)
+	return nil
+}
+
+// catchUp makes a change in Redis that has ended in SQL and that Redis does not
+// know: it ended while the activity was being preheated, or Redis has forgotten it.
+func (s *Service) catchUp(ctx context.Context, a store.Activity, there lua.Snapshot) error {
+	if a.Target != 0 || there.Changes >= a.Changes || there.Forgetful() {
+		return nil
+	}
+	asking, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	r, err := lua.Resize(asking, s.Redis, a.ProductID, a.ID, a.Changes, a.Total)
+	if err != nil {
+		return err
+	}
+	if !r.Done {
+		return fmt.Errorf("%w: Redis sells %d units of the %d that SQL has, and has only %d left; hold it and run seckilld reconcile",
+			ErrRefused, r.Total, a.Total, r.Available)
+	}
+	s.Log.Warn("activity: Redis has caught up with a change of the total", "activity", a.ID, "product", a.ProductID, "total", r.Total)
 	return nil
 }

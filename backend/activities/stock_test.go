@@ -33,8 +33,11 @@ func TestChangeStock(t *testing.T) {
 		}
 		require.ErrorIs(t, change(Change{Add: 1}), store.ErrNotFound)
 		a := create(t, s, planned(-time.Minute, time.Hour))
-		require.ErrorContains(t, change(Change{Add: 1}), "it is scheduled")
+		require.NoError(t, change(Change{Add: 3}), "SQL alone has it")
+		require.NoError(t, change(Change{Withdraw: 3, IfTotal: 13}))
+		require.ErrorContains(t, change(Change{Withdraw: 10}), "at least one must stay")
 		pass(t, s)
+		require.Equal(t, [4]int64{10, 10, 10, 0}, counts(t, s))
 		for _, bad := range []Change{{}, {Add: 1, Withdraw: 1}, {Add: -1}, {Withdraw: -1}, {Add: 1e9 + 1}, {Add: 1, IfTotal: -1}} {
 			_, invalid := errors.AsType[*Invalid](change(bad))
 			require.True(t, invalid, "%+v", bad)
@@ -186,4 +189,72 @@ func TestChangesAtOnce(t *testing.T) {
 		pass(t, s)
 		require.Equal(t, [4]int64{want, want, want, 0}, counts(t, s))
 	})
+}
+
+// A change of a scheduled activity meets a keeper, or an operator, who preheats it
+// at this moment with the total of before, and may die behind it. Whatever comes
+// first, Redis sells what SQL has in the end.
+func TestChangeWhilePreheating(t *testing.T) {
+	for name, tc := range map[string]struct {
+		manual, died bool
+		change       Change
+		want         int64
+	}{
+		"add":                         {change: Change{Add: 5}, want: 15},
+		"withdraw":                    {change: Change{Withdraw: 5}, want: 5},
+		"withdraw, both died":         {died: true, change: Change{Withdraw: 5}, want: 5},
+		"manual, add":                 {manual: true, change: Change{Add: 5}, want: 15},
+		"manual, withdraw":            {manual: true, change: Change{Withdraw: 5}, want: 5},
+		"manual, withdraw, both died": {manual: true, died: true, change: Change{Withdraw: 5}, want: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Service) {
+				ctx := t.Context()
+				d := planned(-time.Minute, time.Hour)
+				d.Manual = tc.manual
+				a := create(t, s, d)
+				if _, err := s.ChangeStock(ctx, "1001", tc.change); err != nil {
+					t.Fatal(err)
+				}
+				// He has read it before.
+				if loaded, err := s.preheat(ctx, a, nil); err != nil || !loaded {
+					t.Fatal(loaded, err)
+				}
+				require.EqualValues(t, 10, snapshotOf(t, s).Total)
+				switch {
+				case tc.died && tc.manual:
+					require.NoError(t, s.Store.SetActivityState(ctx, a.ID, []store.ActivityState{store.Scheduled}, store.Held))
+					pass(t, s)
+				case tc.manual:
+					_, err := s.Preheat(ctx, "1001")
+					require.NoError(t, err)
+				default:
+					pass(t, s)
+				}
+				require.Equal(t, [4]int64{tc.want, tc.want, tc.want, 0}, counts(t, s))
+			})
+		})
+	}
+}
+
+// Whoever noted a change of a scheduled activity has died before he ended it.
+func TestPreheatFinishesAChange(t *testing.T) {
+	for name, manual := range map[string]bool{"automatic": false, "manual": true} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Service) {
+				d := planned(-time.Minute, time.Hour)
+				d.Manual = manual
+				a := create(t, s, d)
+				_, err := s.Store.ChangeTotal(t.Context(), a.ID, 10, 4)
+				require.NoError(t, err)
+				if manual {
+					_, err = s.Preheat(t.Context(), "1001")
+					require.NoError(t, err)
+				}
+				pass(t, s)
+				pass(t, s)
+				require.Equal(t, [4]int64{4, 4, 4, 0}, counts(t, s))
+			})
+		})
+	}
 }

@@ -170,7 +170,8 @@ func TestStockThroughTheAPI(t *testing.T) {
 		status     int
 		says       string
 	}{
-		{"stock", `{"add":5}`, 409, "scheduled"},
+		{"stock", `{"add":5}`, 200, `"total":10`},
+		{"stock", `{"withdraw":5}`, 200, `"total":5`},
 		{"resume", "", 409, "never held"},
 		{"preheat", "", 200, `"state":"held"`},
 		{"stock", `{"add":5}`, 200, `"total":10`},

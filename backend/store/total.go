@@ -7,12 +7,12 @@ import (
 	"gorm.io/gorm"
 )
 
-// ChangeTotal notes that the total of an open or held activity is to become
+// ChangeTotal notes that the total of an activity that is not closed is to become
 // another one, and returns the activity with the number of the change. Of two
 // stores one has to be changed first: SQL's total rises now and falls with
 // EndChange, so that SQL never refuses what Redis grants.
 //
-// ErrState, which says why, if the activity is neither open nor held, if its total
+// ErrState, which says why, if the activity is closed, if its total
 // is not from, or while an earlier change has not ended. ErrNotFound if there is
 // none.
 func (s *Store) ChangeTotal(ctx context.Context, id string, from, to int64) (Activity, error) {
@@ -26,7 +26,7 @@ func (s *Store) ChangeTotal(ctx context.Context, id string, from, to int64) (Act
 func (s *Store) changeTotal(ctx context.Context, id string, from, to int64) (a Activity, err error) {
 	err = s.write(ctx, func(tx *gorm.DB) error {
 		done := tx.Model(&activityRow{}).
-			Where("id = ? AND state IN ? AND target = 0 AND total = ?", id, []ActivityState{Open, Held}, from).
+			Where("id = ? AND state <> ? AND target = 0 AND total = ?", id, Closed, from).
 			Updates(map[string]any{"target": to, "total": max(from, to), "changes": gorm.Expr("changes + 1")})
 		if done.Error != nil {
 			return done.Error
@@ -43,7 +43,7 @@ func (s *Store) changeTotal(ctx context.Context, id string, from, to int64) (a A
 			return ErrNotFound
 		case a.Target != 0:
 			return fmt.Errorf("%w: an earlier change, to %d, has not ended yet", ErrState, a.Target)
-		case a.State != Open && a.State != Held:
+		case a.State == Closed:
 			return fmt.Errorf("%w: it is %s", ErrState, a.State)
 		}
 		return fmt.Errorf("%w: its total is %d", ErrState, a.Total)

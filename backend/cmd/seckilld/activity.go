@@ -134,7 +134,7 @@ func starting(a *app, name, short string, do func(*activities.Service, context.C
 
 func newStock(a *app) *cobra.Command {
 	var change activities.Change
-	c := byProduct(a, "stock", "Add units to a sale that is open or held, or withdraw available ones", func(s *activities.Service, ctx context.Context, product string) (activities.View, error) {
+	c := byProduct(a, "stock", "Add units to a sale that is not closed, or withdraw available ones", func(s *activities.Service, ctx context.Context, product string) (activities.View, error) {
 		return s.ChangeStock(ctx, product, change)
 	})
 	c.Example = `  seckilld activity stock 1001 --add 50
