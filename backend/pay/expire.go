@@ -1,6 +1,7 @@
 package pay
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -45,10 +46,11 @@ func (s *Service) RunExpiry(ctx context.Context, tell func(error)) {
 }
 
 // ExpireDue expires what is due now and returns how many orders that were. It goes
-// on until a batch is not full.
+// on until a batch is not full, and returns the first failure.
 func (s *Service) ExpireDue(ctx context.Context) (expired int, err error) {
 	for {
-		orders, err := s.Store.Expire(ctx, s.Now(), expireBatch)
+		orders, failed := s.Store.Expire(ctx, s.Now(), expireBatch)
+		err = cmp.Or(err, failed)
 		if len(orders) > 0 {
 			expired += len(orders)
 			s.Metrics.Ended(order.Expired, len(orders))
@@ -56,7 +58,7 @@ func (s *Service) ExpireDue(ctx context.Context) (expired int, err error) {
 			s.tell(ctx, orders, time.Second)
 			s.Log.Info("pay: orders expired", "orders", len(orders))
 		}
-		if err != nil || len(orders) < expireBatch || ctx.Err() != nil {
+		if len(orders) < expireBatch || ctx.Err() != nil {
 			return expired, err
 		}
 	}

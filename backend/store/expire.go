@@ -16,6 +16,9 @@ import (
 	"github.com/seckill-edge/seckill/internal/order"
 )
 
+// errFigures is what only somebody's own hand in the tables can bring about.
+var errFigures = errors.New("it has fewer units reserved than its orders hold")
+
 // Expire moves created orders whose time was up at now to expired, the longest
 // overdue first, at most limit of them (500 at a time are sensible), and returns
 // those that have moved. Their units and their buyers' claims are given back in
@@ -23,34 +26,56 @@ import (
 // left out: the next call looks at them again. Several callers may work at once;
 // an order is returned to one of them.
 //
-// With an error it returns what was expired before.
-func (s *Store) Expire(ctx context.Context, now time.Time, limit int) ([]Order, error) {
-	due, err := s.overdue(ctx, now, limit)
-	if err != nil {
-		return nil, fmt.Errorf("looking for orders that are due: %w", err)
-	}
-	var expired []Order
-	for _, activity := range slices.Sorted(maps.Keys(due)) {
-		for part := range slices.Chunk(due[activity], chunk) {
-			orders, err := s.expire(ctx, activity, part)
-			if err != nil {
-				return expired, fmt.Errorf("expiring %d orders of activity %q: %w", len(part), activity, err)
-			}
-			expired = append(expired, orders...)
+// An activity whose orders cannot be expired, because its figures are wrong, keeps
+// nobody from the others'. With an error it returns what was expired.
+func (s *Store) Expire(ctx context.Context, now time.Time, limit int) (expired []Order, err error) {
+	for wrong := []string(nil); ; {
+		due, failed := s.overdue(ctx, now, limit-len(expired), wrong)
+		if failed != nil {
+			return expired, errors.Join(err, fmt.Errorf("looking for orders that are due: %w", failed))
 		}
+		before := len(wrong)
+		for _, activity := range slices.Sorted(maps.Keys(due)) {
+			orders, failed := s.expireAll(ctx, activity, due[activity])
+			expired = append(expired, orders...)
+			if failed == nil {
+				continue
+			}
+			err = errors.Join(err, failed)
+			if !errors.Is(failed, errFigures) && IsTransient(failed) {
+				return expired, err
+			}
+			wrong = append(wrong, activity)
+		}
+		if len(wrong) == before || len(expired) >= limit {
+			return expired, err
+		}
+	}
+}
+
+func (s *Store) expireAll(ctx context.Context, activity string, ids []string) (expired []Order, err error) {
+	for part := range slices.Chunk(ids, chunk) {
+		orders, err := s.expire(ctx, activity, part)
+		if err != nil {
+			return expired, fmt.Errorf("expiring %d orders of activity %q: %w", len(part), activity, err)
+		}
+		expired = append(expired, orders...)
 	}
 	return expired, nil
 }
 
-// overdue finds the ids of orders that are due, by activity. Nothing is locked: it
+// overdue finds the ids of orders that are due, by activity, but for some. Nothing is locked: it
 // reads the index of due times only up to now.
-func (s *Store) overdue(ctx context.Context, now time.Time, limit int) (map[string][]string, error) {
+func (s *Store) overdue(ctx context.Context, now time.Time, limit int, but []string) (map[string][]string, error) {
 	db, cancel := s.session(ctx)
 	defer cancel()
 	var rows []orderRow
-	err := db.Table(s.dialect.ordersBy(indexDue)).Select("id", "activity_id").
-		Where("state = ? AND due_ms <= ?", order.Created, now.UnixMilli()).
-		Order("due_ms").Limit(limit).Find(&rows).Error
+	query := db.Table(s.dialect.ordersBy(indexDue)).Select("id", "activity_id").
+		Where("state = ? AND due_ms <= ?", order.Created, now.UnixMilli())
+	if len(but) > 0 {
+		query = query.Where("activity_id NOT IN ?", but)
+	}
+	err := query.Order("due_ms").Limit(limit).Find(&rows).Error
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +150,7 @@ func (s *Store) giveBack(tx *gorm.DB, activity string, rows []orderRow, to order
 		return fmt.Errorf("giving back %d units of activity %q: %w", units, activity, done.Error)
 	}
 	if done.RowsAffected != 1 {
-		return fmt.Errorf("giving back %d units of activity %q: it has fewer reserved than its orders hold", units, activity)
+		return fmt.Errorf("giving back %d units of activity %q: %w", units, activity, errFigures)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -153,6 +154,59 @@ func TestExpire(t *testing.T) {
 		require.True(t, again.Repeat)
 		require.Equal(t, MoveLost, again.Result)
 		require.Zero(t, requireExact(t, s, a.ID))
+	})
+}
+
+// An activity whose figures are wrong keeps its own orders from expiring, and nobody
+// else's, however many of them are due before all others.
+func TestExpireBesideAWrongActivity(t *testing.T) {
+	onEach(t, func(t *testing.T, address string) {
+		s := open(t, address)
+		wrong, right := payable(t, s, 100, 1), payable(t, s, 100, 1)
+		save(t, s, wrong.crowd(20))
+		s.now = func() time.Time { return epoch.Add(time.Second) }
+		save(t, s, right.crowd(15))
+		require.NoError(t, s.db.Exec("UPDATE activities SET reserved = 1 WHERE id = ?", wrong.ID).Error)
+		due := epoch.Add(window + time.Second)
+		for _, want := range []int{10, 5, 0} {
+			expired, err := s.Expire(t.Context(), due, 10)
+			require.ErrorContains(t, err, wrong.ID)
+			require.Len(t, expired, want)
+		}
+		require.Zero(t, requireExact(t, s, right.ID))
+		totals, err := s.Totals(t.Context(), wrong.ID)
+		require.NoError(t, err)
+		require.EqualValues(t, 20, totals[order.Created].Orders)
+	})
+}
+
+// Of two orders that one payment is reported for at the same moment it is kept for
+// one, and the other is as it was.
+func TestOnePaymentForTwoOrdersAtOnce(t *testing.T) {
+	onEach(t, func(t *testing.T, address string) {
+		s, other := open(t, address), open(t, address)
+		a := payable(t, s, 100, 1)
+		orders := save(t, s, a.crowd(60))
+		for i := 0; i < len(orders); i += 2 {
+			payment := fmt.Sprint("pi-", i)
+			var errs [2]error
+			var both sync.WaitGroup
+			for n, backend := range []*Store{s, other} {
+				both.Go(func() { _, errs[n] = backend.Pay(t.Context(), orders[i+n].ID, payment) })
+			}
+			both.Wait()
+			lost := errs[0]
+			if lost == nil {
+				lost = errs[1]
+			}
+			require.ErrorIs(t, lost, ErrExists)
+			require.True(t, errs[0] == nil || errs[1] == nil)
+		}
+		totals, err := s.Totals(t.Context(), a.ID)
+		require.NoError(t, err)
+		require.EqualValues(t, 30, totals[order.Paid].Orders)
+		require.EqualValues(t, 30, totals[order.Created].Orders)
+		require.EqualValues(t, 60, requireExact(t, s, a.ID))
 	})
 }
 
