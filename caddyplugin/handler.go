@@ -137,6 +137,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		}
 	}
 	switch {
+	case (buying || what == ticketCall) && fromElsewhere(r):
+		crossSite.write(w, 0)
 	case buying:
 		h.buy(w, r, product, user)
 	case what == ticketCall:
