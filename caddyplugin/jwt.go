@@ -42,6 +42,11 @@ type Tokens struct {
 	// UserClaim is the claim that holds the user's id, a text or a whole number.
 	// Default sub.
 	UserClaim string `json:"user_claim,omitempty"`
+	// Cookie names a cookie that may hold the token of a GET or HEAD without a field
+	// Authorization: an EventSource has no other way to send one. Nothing is bought
+	// by a cookie, which browsers send along with what other sites make them ask.
+	// Default: none.
+	Cookie string `json:"cookie,omitempty"`
 	// Skew is how much the issuer's clock may differ, at most 5m. Default 30s.
 	Skew caddy.Duration `json:"skew,omitempty"`
 }
@@ -86,6 +91,9 @@ func (t *Tokens) verifier() (*token.Verifier, error) {
 		}
 		c.Keys = append(c.Keys, key)
 	}
+	if t.Cookie != "" && (&http.Cookie{Name: t.Cookie, Value: "x"}).Valid() != nil {
+		return nil, fmt.Errorf("%s: cookie %.64q is not the name of a cookie", jwtName, t.Cookie)
+	}
 	v, err := token.New(c)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", jwtName, err)
@@ -119,7 +127,7 @@ func (h *TokenHandler) Provision(ctx caddy.Context) (err error) {
 
 // ServeHTTP answers what has a bad token, and lets the rest go on.
 func (h *TokenHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	text, found, err := bearer(r)
+	text, found, err := h.find(r)
 	if err == nil && !found {
 		caddyhttp.SetVar(r.Context(), challengeVar, true)
 		return next.ServeHTTP(w, r)
@@ -161,7 +169,7 @@ func (p *TokenProvider) Provision(ctx caddy.Context) (err error) {
 
 // Authenticate verifies the request's token.
 func (p *TokenProvider) Authenticate(w http.ResponseWriter, r *http.Request) (caddyauth.User, bool, error) {
-	text, found, err := bearer(r)
+	text, found, err := p.find(r)
 	if err == nil && !found {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		return caddyauth.User{}, false, nil
@@ -176,6 +184,23 @@ func (p *TokenProvider) Authenticate(w http.ResponseWriter, r *http.Request) (ca
 		return caddyauth.User{}, false, nil // a bad token is no failure of ours
 	}
 	return caddyauth.User{ID: user}, true, nil
+}
+
+// find finds the request's token, in its cookie where it may be there.
+func (t *Tokens) find(r *http.Request) (text string, found bool, err error) {
+	text, found, err = bearer(r)
+	if found || err != nil || t.Cookie == "" || r.Header["Authorization"] != nil ||
+		r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return text, found, err
+	}
+	switch cookies := r.CookiesNamed(t.Cookie); len(cookies) {
+	case 0:
+		return "", false, nil
+	case 1:
+		return cookies[0].Value, true, nil
+	default:
+		return "", false, fmt.Errorf("%w: the request has %d cookies %s", token.ErrInvalid, len(cookies), t.Cookie)
+	}
 }
 
 // bearer finds the request's token; false if it has none, be it that it proves who

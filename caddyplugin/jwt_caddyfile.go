@@ -23,6 +23,7 @@ func parseTokens(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 //	    issuer     <iss>
 //	    audience   <aud...>
 //	    user_claim <claim>
+//	    cookie     <name>
 //	    skew       <duration>
 //	}
 //
@@ -51,10 +52,12 @@ func (t *Tokens) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			}
 		case "user_claim":
 			t.UserClaim, err = text(d)
+		case "cookie":
+			t.Cookie, err = text(d)
 		case "skew":
 			t.Skew, err = duration(d, skewBound)
 		default:
-			err = d.Errf("unrecognized seckill_jwt subdirective %q; there are key, issuer, audience, user_claim and skew", option)
+			err = d.Errf("unrecognized seckill_jwt subdirective %q; there are key, issuer, audience, user_claim, cookie and skew", option)
 		}
 		if err != nil {
 			return err

@@ -21,6 +21,8 @@ const (
 	MaxSkew = 5 * time.Minute
 	// MaxKeys bounds the keys of a verifier.
 	MaxKeys = 16
+	// maxRemembered bounds the user ids that are remembered, in bytes.
+	maxRemembered = 256
 	// subject is the claim that says by default who is calling.
 	subject = "sub"
 )
@@ -120,7 +122,7 @@ func (v *Verifier) User(token string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%w: claim %q is no text and no whole number", ErrInvalid, v.claim)
 	}
-	if expires, err := claims.GetExpirationTime(); err == nil && expires != nil {
+	if expires, err := claims.GetExpirationTime(); err == nil && expires != nil && len(user) <= maxRemembered {
 		v.seen.put(sum, user, expires.Time)
 	}
 	return user, nil
