@@ -223,7 +223,7 @@ func (r *rebuild) hold(ctx context.Context) error {
 	}
 	r.epoch, _, err = hold(ctx, r.Redis, lua.Activity{
 		ID: a.ID, ProductID: a.ProductID, Title: a.Title, Start: a.Start, End: a.End,
-		Total: a.Total, Limit: a.Limit, PayWindow: a.PayWindow,
+		Total: a.Total, Changes: changes, Limit: a.Limit, PayWindow: a.PayWindow,
 	}, over)
 	if err != nil {
 		return err
