@@ -20,6 +20,7 @@ func TestShopPage(t *testing.T) {
 	if !testing.Short() {
 		looks["a buyer's way"] = buyersWay
 		looks["a sale that is to come"] = saleToCome
+		looks["a sale with tickets"] = saleWithTickets
 	}
 	for name, look := range looks {
 		t.Run(name, look)

@@ -24,6 +24,7 @@ const refusals = {
   "-6": "Sold out: every unit is taken. A unit that is given back is on sale again.",
   "-7": "Fewer units are left than you asked for. Try a smaller quantity.",
   "-8": "The sale is paused for a moment. Nothing is lost; try again shortly.",
+  "-13": "Your ticket is not good any more. Click again.",
   "-10": "Too many clicks at once. Wait a moment.",
   "-11": "The crowd is larger than what is left. Try again in a second.",
 };
