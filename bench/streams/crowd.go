@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/seckill-edge/seckill/lua"
@@ -17,16 +20,20 @@ import (
 // opening is how many streams are being opened at once.
 const opening = 64
 
-// crowd is the clients. Each reads its stream in a goroutine of its own, and is
-// as small as can be: the memory that counts is the edge's.
+// maxPerConnection is how many streams Caddy allows on one HTTP/2 connection.
+const maxPerConnection = 250
+
+// crowd is the clients. Each reads its stream in a goroutine of its own.
 type crowd struct {
 	o       options
 	address string
-	readers sync.WaitGroup
-
-	mu    sync.Mutex
-	conns []net.Conn
-	news  chan arrival
+	// transports have a connection each, or, over HTTP/1.1, an address.
+	transports []*http.Transport
+	readers    sync.WaitGroup
+	news       chan arrival
+	// ctx ends all streams.
+	ctx  context.Context
+	stop context.CancelFunc
 }
 
 // arrival is when a client heard of the end of its order, or why it did not.
@@ -36,7 +43,27 @@ type arrival struct {
 }
 
 func newCrowd(o options, address string) *crowd {
-	return &crowd{o: o, address: address, news: make(chan arrival, o.streams)}
+	c := &crowd{o: o, address: address, news: make(chan arrival, o.streams)}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	each := o.perConnection
+	if each == 1 {
+		each = o.perAddress
+	}
+	for i := range (o.streams + each - 1) / each {
+		c.transports = append(c.transports, newTransport(i, o.perConnection > 1))
+	}
+	return c
+}
+
+func newTransport(i int, http2 bool) *http.Transport {
+	dialer := net.Dialer{Timeout: 20 * time.Second}
+	t := &http.Transport{DialContext: dialer.DialContext, ReadBufferSize: 1024, WriteBufferSize: 1024, Protocols: new(http.Protocols)}
+	t.Protocols.SetUnencryptedHTTP2(http2)
+	t.Protocols.SetHTTP1(!http2)
+	if !http2 {
+		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 1, byte(i>>8), byte(i+1))}
+	}
+	return t
 }
 
 // open opens all streams and waits for the first event of each.
@@ -71,40 +98,42 @@ feeding:
 }
 
 func (c *crowd) openOne(ctx context.Context, i int, m lua.Move) error {
-	from := i / c.o.perAddress
-	dialer := net.Dialer{
-		Timeout:   20 * time.Second,
-		LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1, byte(from>>8), byte(from+1))},
-	}
-	conn, err := c.dial(ctx, dialer)
+	body, err := c.get(ctx, i*len(c.transports)/c.o.streams, m)
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.conns = append(c.conns, conn)
-	c.mu.Unlock()
-	request := "GET /seckill/" + product + "/orders/" + m.OrderID + "/events HTTP/1.1\r\nHost: " + c.address +
-		"\r\nX-User-Id: " + m.UserID + "\r\n\r\n"
-	if _, err := conn.Write([]byte(request)); err != nil {
-		return err
-	}
-	in := bufio.NewReaderSize(conn, 1024)
-	if err := await(conn, in, `"status":"queued"`, 30*time.Second); err != nil {
+	in := bufio.NewReaderSize(body, 1024)
+	if err := await(body, in, `"status":"queued"`, 30*time.Second); err != nil {
+		_ = body.Close()
 		return err
 	}
 	c.readers.Go(func() {
-		err := await(conn, in, `"final":true`, 10*time.Minute)
+		err := await(body, in, `"final":true`, 10*time.Minute)
 		c.news <- arrival{time.Now(), err}
+		_ = body.Close()
 	})
 	return nil
 }
 
-// dial waits for the edge to listen.
-func (c *crowd) dial(ctx context.Context, dialer net.Dialer) (net.Conn, error) {
+// get opens a stream, and waits for the edge to listen.
+func (c *crowd) get(ctx context.Context, transport int, m lua.Move) (io.ReadCloser, error) {
 	for {
-		conn, err := dialer.DialContext(ctx, "tcp", c.address)
+		request, err := http.NewRequestWithContext(c.ctx, http.MethodGet,
+			"http://"+c.address+"/seckill/"+product+"/orders/"+m.OrderID+"/events", nil)
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("X-User-Id", m.UserID)
+		response, err := c.transports[transport].RoundTrip(request)
+		if err == nil && response.StatusCode == http.StatusOK {
+			return response.Body, nil
+		}
 		if err == nil {
-			return conn, nil
+			_ = response.Body.Close()
+			return nil, fmt.Errorf("the edge answers %s", response.Status)
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():
@@ -115,17 +144,13 @@ func (c *crowd) dial(ctx context.Context, dialer net.Dialer) (net.Conn, error) {
 }
 
 // await reads until a line has the given text.
-func await(conn net.Conn, in *bufio.Reader, text string, within time.Duration) error {
-	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
-		return err
-	}
-	for first := true; ; first = false {
+func await(body io.Closer, in *bufio.Reader, text string, within time.Duration) error {
+	late := time.AfterFunc(within, func() { _ = body.Close() })
+	defer late.Stop()
+	for {
 		line, err := in.ReadSlice('\n')
 		if err != nil {
 			return err
-		}
-		if first && bytes.HasPrefix(line, []byte("HTTP/")) && !bytes.Contains(line, []byte(" 200 ")) {
-			return fmt.Errorf("the edge answers %q", line)
 		}
 		if bytes.Contains(line, []byte(text)) {
 			return nil
@@ -154,10 +179,9 @@ func (c *crowd) heard(ctx context.Context, since time.Time) (p50, p99, last time
 }
 
 func (c *crowd) close() {
-	c.mu.Lock()
-	for _, conn := range c.conns {
-		_ = conn.Close()
-	}
-	c.mu.Unlock()
+	c.stop()
 	c.readers.Wait()
+	for _, t := range c.transports {
+		t.CloseIdleConnections()
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +27,9 @@ const caddyfile = `{
 	default_bind 127.0.0.1
 	persist_config off
 	auto_https off
+	servers {
+		protocols h1 h2c
+	}
 	seckill {
 		redis %s
 		rabbitmq memory:streams
@@ -40,7 +44,8 @@ http://%s {
 }
 `
 
-func run(ctx context.Context, o options) (err error) {
+// run opens the streams, and writes what they cost to out.
+func run(ctx context.Context, o options, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "seckill-streams-")
 	if err != nil {
 		return err
@@ -86,8 +91,8 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d streams open after %v\n", o.streams, opened.Round(time.Millisecond))
-	fmt.Printf("resident memory of the edge: %d MiB before, %d MiB with them, %.1f KiB a stream\n",
+	_, _ = fmt.Fprintf(out, "%d streams open on %d connections after %v\n", o.streams, o.connections(), opened.Round(time.Millisecond))
+	_, _ = fmt.Fprintf(out, "resident memory of the edge: %d MiB before, %d MiB with them, %.1f KiB a stream\n",
 		before>>20, after>>20, float64(after-before)/1024/float64(o.streams))
 
 	begin = time.Now()
@@ -102,9 +107,9 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("all orders settled at once: half of the clients heard of it within %v, 99 %% within %v, all within %v\n",
+	_, _ = fmt.Fprintf(out, "all orders settled at once: half of the clients heard of it within %v, 99 %% within %v, all within %v\n",
 		p50.Round(time.Millisecond), p99.Round(time.Millisecond), last.Round(time.Millisecond))
-	fmt.Printf("resident memory after the storm: %d MiB\n", peak>>20)
+	_, _ = fmt.Fprintf(out, "resident memory after the storm: %d MiB\n", peak>>20)
 	if after>>20 > int64(o.maxMiB) || peak>>20 > int64(o.maxMiB) {
 		return fmt.Errorf("the edge has %d MiB, more than %d", max(after, peak)>>20, o.maxMiB)
 	}
