@@ -59,7 +59,8 @@ type Lease struct {
 	asked  time.Time     // the last call's end
 	next   time.Time     // no call before
 	dry    time.Time     // there is no token until then
-	local  *rate.Limiter // stands in while the count does not answer; nil while it does
+	alone  bool          // the count does not answer
+	local  *rate.Limiter // stands in then; kept, so that a count that comes and goes gives no burst each time
 }
 
 // LeaseStats counts what becomes of the calls of leases.
@@ -99,7 +100,7 @@ func (l *Lease) allowLocked(r Rate, now time.Time) (ok bool, wait time.Duration,
 		l.asking, l.spent = true, 0
 		return size
 	}
-	if l.local != nil {
+	if l.alone {
 		l.stats.Alone.Add(1)
 		ok, wait = take(l.local, now)
 		return ok, wait, ask(1)
@@ -143,12 +144,15 @@ func (l *Lease) ask(ctx context.Context, r Rate, n int) {
 		l.stats.Failures.Add(1)
 		l.next = now.Add(askAway)
 		if l.local == nil {
-			l.tokens, l.local = 0, r.bucket()
+			l.local = r.bucket()
+		}
+		if !l.alone {
+			l.tokens, l.alone = 0, true
 		}
 		r.adjust(l.local, now)
 		return
 	}
-	l.local = nil
+	l.alone = false
 	l.next = now.Add(askGap)
 	l.tokens += got.Tokens
 	l.dry = time.Time{}
@@ -162,5 +166,5 @@ func (l *Lease) ask(ctx context.Context, r Rate, n int) {
 func (l *Lease) Alone() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.local != nil
+	return l.alone
 }

@@ -213,6 +213,25 @@ func TestAlone(t *testing.T) {
 	require.Positive(t, letIn(l, r, shared.clock(), 1))
 }
 
+// A count that comes and goes, as of a Redis that can hardly bear what comes, gives
+// no burst each time.
+func TestComesAndGoes(t *testing.T) {
+	r := perSecond(100, 1000)
+	shared := newCount(r)
+	shared.bucket.AllowN(start, 1000) // spent
+	l := NewLease(shared.take, atOnce, shared.clock, new(LeaseStats))
+	let := 0
+	for ms := range 10_000 {
+		shared.pass(time.Millisecond)
+		shared.err = nil
+		if ms/500%2 == 1 {
+			shared.err = errors.New("i/o timeout")
+		}
+		let += letIn(l, r, shared.clock(), 5)
+	}
+	require.LessOrEqual(t, let, 1000+2*10*100+200, "one burst, and what comes back here and there")
+}
+
 // Tokens that nobody has used for a second are not saved for a burst.
 func TestOldTokensGo(t *testing.T) {
 	r := perSecond(1000, 1000)
