@@ -16,7 +16,8 @@ import (
 //
 // It errs on the side of letting in. What fits into one call costs nothing more,
 // so it is always let in; and as each call's answer says anew what is left, units
-// that have come back are known as soon as somebody asks.
+// that have come back are known as soon as somebody asks. Who asks for more than is
+// left counts as one unit: he takes none, and must not keep out those who would.
 type crowd struct {
 	coming atomic.Int64
 	left   atomic.Int64
@@ -37,36 +38,39 @@ func (c *crowd) learn(left int64, at time.Time) {
 	c.left.Store(left)
 }
 
-// join adds units to what is on its way; false if they are surplus.
-func (c *crowd) join(units, surplus int64) bool {
-	coming := c.coming.Add(units)
-	if surplus < 0 || coming == units || coming <= max(batchMax, surplus*c.left.Load()) {
-		return true
+// join adds units to what is on its way, and says as how many they count, which
+// must leave again; false if they are surplus.
+func (c *crowd) join(units, surplus int64) (weight int64, ok bool) {
+	left := c.left.Load()
+	if weight = units; weight > left {
+		weight = 1
 	}
-	c.leave(units)
-	return false
+	if coming := c.coming.Add(weight); surplus < 0 || coming == weight || coming <= max(batchMax, surplus*left) {
+		return weight, true
+	}
+	c.leave(weight)
+	return 0, false
 }
 
 // leave takes off what has come back from Redis, or does not go there.
 func (c *crowd) leave(units int64) { c.coming.Add(-units) }
 
-func unitsOf(batch []*ticket) int64 {
-	n := 0
+func weightOf(batch []*ticket) (n int64) {
 	for _, t := range batch {
-		n += t.request.Quantity
+		n += t.weight
 	}
-	return int64(n)
+	return n
 }
 
 // pass lets a click through to Redis, or says why not. What is let through must
-// leave the crowd.
-func (g *Gate) pass(s *sale, units int64) (Decision, bool) {
-	d := Decision{Outcome: lua.Reserved}
-	if !s.crowd.join(units, int64(g.cfg.Surplus)) {
+// leave the crowd by its weight.
+func (g *Gate) pass(s *sale, units int64) (d Decision, weight int64, ok bool) {
+	d.Outcome = lua.Reserved
+	if weight, ok = s.crowd.join(units, int64(g.cfg.Surplus)); !ok {
 		d.Outcome, d.RetryAfter = lua.Crowded, time.Duration(1+rand.IntN(2))*time.Second
 	} else if d.Limit = g.enterSale(s); !d.Limit.In() {
-		s.crowd.leave(units)
+		s.crowd.leave(weight)
 		d.Outcome, d.RetryAfter = lua.Limited, time.Duration(d.Limit.RetryAfter)*time.Second
 	}
-	return d, d.Outcome == lua.Reserved
+	return d, weight, d.Outcome == lua.Reserved
 }

@@ -196,10 +196,16 @@ func TestCrowd(t *testing.T) {
 	at := time.Unix(1_794_000_000, 0)
 	var c crowd
 	c.learn(100, at)
-	require.True(t, c.join(800, 8))
-	require.False(t, c.join(1, 8))
-	require.True(t, c.join(1, -1), "no bound")
-	require.True(t, c.join(1, 9))
+	join := func(units, surplus int64) bool {
+		_, ok := c.join(units, surplus)
+		return ok
+	}
+	for range 8 {
+		require.True(t, join(100, 8))
+	}
+	require.False(t, join(1, 8))
+	require.True(t, join(1, -1), "no bound")
+	require.True(t, join(1, 9))
 	c.leave(2)
 	c.learn(50, at.Add(-time.Second))
 	require.EqualValues(t, 100, c.left.Load(), "an older word is late")
@@ -211,11 +217,16 @@ func TestCrowd(t *testing.T) {
 	require.Zero(t, c.coming.Load())
 
 	c.learn(1, at)
-	require.True(t, c.join(999, 8), "the only one is always let in")
-	require.False(t, c.join(1, 8))
-	c.leave(999)
 	for range batchMax {
-		require.True(t, c.join(1, 8), "one call takes so many")
+		require.True(t, join(999, 8), "who asks for more than is left keeps nobody out: one call takes so many")
 	}
-	require.False(t, c.join(1, 8))
+	require.False(t, join(1, 8))
+	c.leave(batchMax)
+	require.Zero(t, c.coming.Load())
+	c.learn(999, at)
+	weight, ok := c.join(999, 1)
+	require.True(t, ok)
+	c.learn(1, at.Add(time.Second))
+	c.leave(weight)
+	require.Zero(t, c.coming.Load(), "whatever is left by then")
 }

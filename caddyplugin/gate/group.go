@@ -66,17 +66,17 @@ func (g *group) work(i int) {
 			runtime.Gosched()
 			batch, overdue := g.take(i, first)
 			if len(overdue) > 0 {
-				g.sale.crowd.leave(unitsOf(overdue))
+				g.sale.crowd.leave(weightOf(overdue))
 				g.fail(overdue, errNotExecuted)
 			}
 			if batch == nil {
 				break
 			}
-			n, units := int64(len(batch)), unitsOf(batch)
+			n, weight := int64(len(batch)), weightOf(batch)
 			g.sale.carried.Add(n)
 			reply, resent, err := g.call(batch)
 			g.land(i)
-			g.sale.crowd.leave(units)
+			g.sale.crowd.leave(weight)
 			if err != nil {
 				g.fail(batch, err)
 			} else {

@@ -34,31 +34,31 @@ func (g *Gate) Reserve(ctx context.Context, c Click) Decision {
 		g.stats.local.Add(1)
 		return g.refuse(refusal, "", retry)
 	}
-	passed, ok := g.pass(s, int64(c.Quantity))
+	passed, weight, ok := g.pass(s, int64(c.Quantity))
 	if !ok {
 		g.stats.local.Add(1)
 		g.stats.outcome(passed.Outcome)
 		return passed
 	}
-	d := g.ask(s, c, key, now)
+	d := g.ask(s, c, key, weight, now)
 	d.Limit = passed.Limit
 	return d
 }
 
 // ask reserves for a click that was let through.
-func (g *Gate) ask(s *sale, c Click, key string, now time.Time) Decision {
+func (g *Gate) ask(s *sale, c Click, key string, weight int64, now time.Time) Decision {
 	id := c.OrderID
 	if id == "" {
 		var err error
 		if id, err = g.newOrderID(c.ProductID, c.UserID, now); err != nil {
-			s.crowd.leave(int64(c.Quantity))
+			s.crowd.leave(weight)
 			return g.refuse(lua.Held, "", time.Second)
 		}
 	}
 	t := newTicket(lua.Request{OrderID: id, UserID: c.UserID, Quantity: c.Quantity, Key: key}, now)
-	t.activity = c.ActivityID
+	t.activity, t.weight = c.ActivityID, weight
 	if !s.group.join(t) {
-		s.crowd.leave(int64(c.Quantity))
+		s.crowd.leave(weight)
 		g.stats.local.Add(1)
 		return g.refuse(lua.Held, "", time.Second)
 	}

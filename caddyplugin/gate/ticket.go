@@ -13,6 +13,7 @@ import (
 type ticket struct {
 	request  lua.Request
 	activity string // the only one it is meant for; empty: any
+	weight   int64  // by which it leaves the crowd
 	joined   time.Time
 	taken    atomic.Bool   // who swaps it to true answers
 	late     bool          // answered by the watchdog; the outcome is still open
@@ -24,7 +25,7 @@ var tickets = sync.Pool{New: func() any { return &ticket{answered: make(chan str
 
 func newTicket(r lua.Request, now time.Time) *ticket {
 	t := tickets.Get().(*ticket)
-	t.request, t.activity, t.joined = r, "", now
+	t.request, t.activity, t.weight, t.joined = r, "", 0, now
 	t.late, t.result = false, lua.Result{}
 	t.taken.Store(false)
 	return t
