@@ -144,7 +144,7 @@ func TestTheEndWhileTheBrokerIsAway(t *testing.T) {
 func TestTheNextActivityAndWhatComesLate(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		b, _ := w.backend()
-		w.backend()
+		other, _ := w.backend()
 		first := w.planned(-time.Minute, 3*time.Second, time.Second)
 		w.selling(first)
 		orders := w.reserve(10)
@@ -184,7 +184,13 @@ func TestTheNextActivityAndWhatComesLate(t *testing.T) {
 			require.Equal(t, "refund_due", paid.Outcome)
 			require.Equal(t, 409, post(t, b, "/api/orders/"+o.ID+"/cancel", "", &struct{}{}))
 		}
-		require.Eventually(t, w.drained, soon, tick)
+		settled := func(result string) int {
+			name := `seckill_backend_orders_settled_total{result="` + result + `"}`
+			return count(t, b, name) + count(t, other, name)
+		}
+		// The message again, each late payment, and each cancellation.
+		require.Eventually(t, func() bool { return settled("over") == 10+9+9 }, soon, tick)
+		require.Zero(t, settled("unknown")+settled("conflict"), "nothing is wrong")
 		require.Eventually(t, w.isArchived(first), soon, tick)
 		s := w.snapshot()
 		require.Equal(t, next.ID, s.ID)

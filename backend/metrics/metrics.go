@@ -88,7 +88,7 @@ func New() *Metrics {
 	for _, duty := range duties {
 		m.panics.WithLabelValues(duty)
 	}
-	for _, result := range []string{"done", "already", "unknown", "conflict", "failed"} {
+	for _, result := range []string{"done", "already", "over", "unknown", "conflict", "failed"} {
 		m.settled.WithLabelValues(result)
 	}
 	return m
@@ -131,7 +131,8 @@ func (m *Metrics) Retried() { m.retried.Inc() }
 // Relayed counts orders that the relay has published.
 func (m *Metrics) Relayed(orders int) { m.relayed.Add(float64(orders)) }
 
-// Settled counts moves in Redis: done, already, unknown, conflict or failed.
+// Settled counts moves in Redis: done, already, over (its sale is not there any
+// more), unknown, conflict or failed.
 func (m *Metrics) Settled(result string, orders int) {
 	m.settled.WithLabelValues(result).Add(float64(orders))
 }

@@ -78,7 +78,7 @@ func (s *Service) tell(ctx context.Context, orders []store.Order, payWindow time
 	moves := make([]settle.Order, 0, len(orders))
 	for _, o := range orders {
 		if mark, ok := settle.MarkOf(o.State, payWindow); ok {
-			moves = append(moves, settle.Order{ProductID: o.ProductID, Move: lua.Move{UserID: o.UserID, OrderID: o.ID}, To: mark})
+			moves = append(moves, settle.Order{ProductID: o.ProductID, ActivityID: o.ActivityID, Move: lua.Move{UserID: o.UserID, OrderID: o.ID}, To: mark})
 		}
 	}
 	if err := s.Tell(ctx, moves); err != nil {

@@ -40,10 +40,11 @@ func Of(o *order.Order, row store.Saved) (Order, bool) {
 		return Order{}, false
 	}
 	return Order{
-		ProductID: o.ProductID,
-		Move:      lua.Move{UserID: o.UserID, OrderID: o.ID, Reason: row.Reason},
-		To:        mark,
-		First:     !row.Repeat || row.State == order.Created || row.State == order.Rejected,
+		ProductID:  o.ProductID,
+		ActivityID: o.ActivityID,
+		Move:       lua.Move{UserID: o.UserID, OrderID: o.ID, Reason: row.Reason},
+		To:         mark,
+		First:      !row.Repeat || row.State == order.Created || row.State == order.Rejected,
 	}, true
 }
 

@@ -33,6 +33,8 @@ const (
 // Order is one stored order that Redis is to be told of.
 type Order struct {
 	ProductID string
+	// ActivityID is its activity's; empty if Redis has that one for certain.
+	ActivityID string
 	lua.Move
 	// To is the mark of the row's state, see MarkOf.
 	To lua.Mark
@@ -146,10 +148,11 @@ func (s *Settler) Now(ctx context.Context, orders []Order) (moved int, err error
 
 // part is one script call: moves of one product to one mark.
 type part struct {
-	product string
-	to      lua.Mark
-	moves   []lua.Move
-	first   []bool // see Order.First
+	product    string
+	to         lua.Mark
+	moves      []lua.Move
+	activities []string // see Order.ActivityID
+	first      []bool   // see Order.First
 }
 
 // group sorts orders into script calls; the calls come in the order of their
@@ -170,6 +173,7 @@ func group(orders []Order) []part {
 			parts = append(parts, part{product: o.ProductID, to: o.To})
 		}
 		parts[i].moves = append(parts[i].moves, o.Move)
+		parts[i].activities = append(parts[i].activities, o.ActivityID)
 		parts[i].first = append(parts[i].first, o.First)
 	}
 	return parts
@@ -215,30 +219,18 @@ func (s *Settler) call(ctx context.Context, p part, again bool) (done int, err e
 		return 0, err
 	}
 	killpoint.Here(killpoint.AfterSettle)
-	for i, m := range moved {
-		switch m {
-		case lua.Done:
-			done++
-		case lua.Already:
-		case lua.Unknown, lua.Conflict:
-			s.log.Warn("settle: what Redis has of a stored order does not fit to it; the reconciler looks into it", "product", p.product,
-				"order", p.moves[i].OrderID, "stored_as", p.to, "in_redis", m)
-		}
-	}
-	s.count(moved)
-	s.promised(p, moved, again)
-	return done, nil
-}
-
-func (s *Settler) count(moved []lua.Moved) {
 	counts := map[lua.Moved]int{}
 	for _, m := range moved {
 		counts[m]++
 	}
+	over := s.strange(ctx, p, moved)
 	s.metrics.Settled("done", counts[lua.Done])
 	s.metrics.Settled("already", counts[lua.Already])
-	s.metrics.Settled("unknown", counts[lua.Unknown])
+	s.metrics.Settled("over", over)
+	s.metrics.Settled("unknown", counts[lua.Unknown]-over)
 	s.metrics.Settled("conflict", counts[lua.Conflict])
+	s.promised(p, moved, again)
+	return counts[lua.Done], nil
 }
 
 func wait(ctx context.Context, d time.Duration) bool {
