@@ -21,6 +21,9 @@ const (
 	MaxSkew = 5 * time.Minute
 	// MaxKeys bounds the keys of a verifier.
 	MaxKeys = 16
+	// maxTime is the last second of the year 9999. What is later is no time: in
+	// milliseconds a token would never expire, and far beyond numbers overflow.
+	maxTime = 253402300799
 	// maxRemembered bounds the user ids that are remembered, in bytes.
 	maxRemembered = 256
 	// subject is the claim that says by default who is calling.
@@ -117,6 +120,11 @@ func (v *Verifier) User(token string) (string, error) {
 			return "", ErrExpired
 		}
 		return "", fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	for _, name := range []string{"exp", "nbf"} {
+		if at, _ := claims[name].(float64); math.Abs(at) > maxTime {
+			return "", fmt.Errorf("%w: %s is beyond the year 9999; it must be in seconds", ErrInvalid, name)
+		}
 	}
 	user, ok := text(claims[v.claim])
 	if !ok {

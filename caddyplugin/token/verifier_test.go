@@ -104,6 +104,8 @@ func TestUser(t *testing.T) {
 		"expired":                   {good, ErrExpired, 10*time.Minute + 30*time.Second},
 		"not valid yet":             {good, ErrInvalid, -31 * time.Second},
 		"no expiry":                 {sign(t, hs, new, kid("new"), claims(without("exp"))), ErrInvalid, 0},
+		"expiry in milliseconds":    {sign(t, hs, new, kid("new"), claims(with("exp", noon.Add(time.Minute).UnixMilli()))), ErrInvalid, 0},
+		"never valid":               {sign(t, hs, new, kid("new"), claims(with("nbf", 1e300))), ErrInvalid, 0},
 		"expiry of another kind":    {sign(t, hs, new, kid("new"), claims(with("exp", "2099"))), ErrInvalid, 0},
 		"expiry null":               {sign(t, hs, new, kid("new"), claims(with("exp", nil))), ErrInvalid, 0},
 		"another audience":          {sign(t, hs, new, kid("new"), claims(with("aud", "mail"))), ErrInvalid, 0},
