@@ -185,7 +185,7 @@ func abs(n int64) int64 { return max(n, -n) }
 // AuditAll audits every activity that is open or held. One that cannot be audited
 // is left out; the error says why.
 func (s *Service) AuditAll(ctx context.Context) ([]Audit, error) {
-	all, err := s.Store.Activities(ctx)
+	all, err := s.Store.Unarchived(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("auditing all activities: %w", err)
 	}

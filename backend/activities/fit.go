@@ -44,7 +44,7 @@ func (s *Service) warn(ctx context.Context, a store.Activity, problems []rails.P
 
 // Guard says whether Redis is fit to hold the stock of all live activities.
 func (s *Service) Guard(ctx context.Context) ([]rails.Problem, error) {
-	all, err := s.Store.Activities(ctx)
+	all, err := s.Store.Unarchived(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("guarding Redis: %w", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -86,7 +87,7 @@ const (
 	forget = time.Minute
 )
 
-// Keeper looks at all activities, again and again. One at a time, over all backends,
+// Keeper looks at all activities that are not archived, again and again. One at a time, over all backends,
 // is enough, and more do no harm. Run is called once at a time.
 type Keeper struct {
 	Config
@@ -167,12 +168,25 @@ func (k *Keeper) pass(ctx context.Context, now time.Time) error {
 func (k *Keeper) list(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	all, err := k.Store.Activities(ctx)
+	all, err := k.Store.Unarchived(ctx)
 	if k.able = err == nil && !k.Stalled(); err != nil {
 		return fmt.Errorf("promise: listing activities: %w", err)
 	}
 	k.known = all
+	k.forgetArchived()
 	return nil
+}
+
+// forgetArchived drops what is remembered of activities that are over for good.
+func (k *Keeper) forgetArchived() {
+	known := make(map[string]bool, len(k.known))
+	for _, a := range k.known {
+		known[a.ID] = true
+	}
+	gone := func(id string, _ time.Time) bool { return !known[id] }
+	maps.DeleteFunc(k.resting, gone)
+	maps.DeleteFunc(k.walks, gone)
+	maps.DeleteFunc(k.late, func(id string, _ int) bool { return !known[id] })
 }
 
 // look sees to one activity and returns how many of its promises are broken now.
