@@ -17,6 +17,7 @@ import (
 
 	seckill "github.com/seckill-edge/seckill"
 	"github.com/seckill-edge/seckill/e2e/stack"
+	"github.com/seckill-edge/seckill/lua"
 )
 
 // signedCaddyfile is the production Caddyfile with its two lines for signed
@@ -103,7 +104,12 @@ func TestASaleWithTickets(t *testing.T) {
 		orders[i] = map[string]bool{}
 		for play := range 2 * plays {
 			wg.Go(func() {
-				status, body := signed(t, s.Edges[play%2].URL+"/seckill/1001", tokens[i], tickets[i])
+				var status int
+				var body map[string]any
+				require.Eventually(t, func() bool { // while more are on their way than the units left can serve
+					status, body = signed(t, s.Edges[play%2].URL+"/seckill/1001", tokens[i], tickets[i])
+					return body["code"] != float64(lua.Crowded)
+				}, 30*time.Second, 100*time.Millisecond)
 				mu.Lock()
 				defer mu.Unlock()
 				if status == http.StatusAccepted {
