@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seckill-edge/seckill/backend/activities"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/lua"
 )
@@ -114,6 +115,29 @@ func TestOperatorsHoldStays(t *testing.T) {
 		w.proven(lua.OnHold)
 		w.agree()
 	})
+}
+
+// A total that has changed since the activity was listed: what is proven is what
+// SQL has now.
+func TestRebuildReadsTheTotalAnew(t *testing.T) {
+	for name, c := range map[string]activities.Change{"add": {Add: 20}, "withdraw": {Withdraw: 20}} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, w *world) {
+				w.sale(100, 1, 0)
+				w.sold(10, 1)
+				_, err := w.service().ChangeStock(t.Context(), w.product, c)
+				require.NoError(t, err)
+				require.NoError(t, w.redis.Del(t.Context(), w.keys().Stock).Err())
+				_, f := w.parts(w.redis)
+				_, err = f.Rebuild(t.Context(), w.activity, "test") // as it was before
+				require.NoError(t, err)
+				s := w.proven(lua.Open)
+				require.Equal(t, 100+c.Add-c.Withdraw, s.Total)
+				require.Equal(t, int64(1), s.Changes)
+				w.agree()
+			})
+		})
+	}
 }
 
 // Two that prove at once: one does it, the other leaves it to him.
