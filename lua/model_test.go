@@ -41,10 +41,10 @@ func (m *model) reserve(epoch int64, r Request, at time.Time) Result {
 	}
 	back, least := leastGivenBack(m.users[r.UserID])
 	switch {
-	case back >= 8 && r.OrderID < least:
-		return Result{Outcome: NoTicket}
 	case !m.found:
 		return Result{Outcome: NoProduct}
+	case back >= 8 && r.OrderID < least:
+		return Result{Outcome: NoTicket}
 	case m.a.State == Closed:
 		return Result{Outcome: Ended}
 	case m.a.State == OnHold || epoch != m.epoch:

@@ -43,16 +43,3 @@ local function entry(record, id)
   end
   return at - 1, mark, tonumber(quantity), tonumber(claim)
 end
-
--- least finds how many given-back entries a record has, with a comma before each of
--- its entries, and the least order id among them.
-local function least(record)
-  local back, id = 0, nil
-  for other in string.gmatch(record, ',[rxe]:(%w+)') do
-    back = back + 1
-    if not id or other < id then
-      id = other
-    end
-  end
-  return back, id
-end

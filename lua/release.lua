@@ -21,6 +21,19 @@ local function decide(mark)
   return 0
 end
 
+-- least finds how many given-back entries a record has, with a comma before each of
+-- its entries, and the least order id among them.
+local function least(record)
+  local back, id = 0, nil
+  for other in string.gmatch(record, ',[rxe]:(%w+)') do
+    back = back + 1
+    if not id or other < id then
+      id = other
+    end
+  end
+  return back, id
+end
+
 -- change moves the entry to the end, and forgets the least of those given back if
 -- they are too many. It works on a record with a comma before each entry.
 local function change(record, at, i)

@@ -27,9 +27,10 @@ var (
 //	Reserved       another order of the buyer has this key and quantity: a Repeat; nothing changes
 //	KeyReused      an order of this key has another quantity
 //	Reserved       the buyer's record has this order id already, in whatever state: Earlier; nothing changes
-//	NoTicket       eight orders of the buyer were given back, all with greater ids: it may be one that is forgotten
 //	NoProduct      no activity
-//	Held           counters, record or activity damaged
+//	Held           the buyer's record is damaged
+//	NoTicket       eight orders of the buyer were given back, all with greater ids: it may be one that is forgotten
+//	Held           counters or activity damaged
 //	Ended          closed
 //	Held           on hold, or another epoch
 //	NotStarted     before the start

@@ -83,9 +83,11 @@ local function repeated(record, key, quantity)
 end
 
 -- claims reads a buyer's record: units he holds, the order id of his latest
--- live order, and the lowest claim no live order has; nil if it is damaged.
+-- live order, the lowest claim no live order has, how many of his orders were
+-- given back, and the least of their ids; nil if it is damaged.
 local function claims(record)
   local held, latest, used, read = 0, '', {}, 0
+  local back, least = 0, nil
   for mark, order, quantity, claim, at, tail in string.gmatch(record, '([qcspxre]):([^:,]+):([1-9]%d*):([1-9]%d*):(%d+)([:%w_-]*)') do
     if tail ~= '' and not tailed(tail) then
       return nil
@@ -95,6 +97,11 @@ local function claims(record)
       held = held + tonumber(quantity)
       latest = order
       used[tonumber(claim)] = true
+    else
+      back = back + 1
+      if not least or order < least then
+        least = order
+      end
     end
   end
   if read ~= #record + 1 then
@@ -104,7 +111,7 @@ local function claims(record)
   while used[free] do
     free = free + 1
   end
-  return held, latest, free
+  return held, latest, free, back, least
 end
 
 -- known decides for a buyer who has a record: the answer, or nil and the claim
@@ -117,16 +124,14 @@ local function known(record, order, wanted, key)
   local at = entry(record, order)
   if at then
     return 'own:' .. match(record, '^[^,]+', at)
-  end
-  local back, id = least(',' .. record)
-  if back >= keep and order < id then
-    return -13 -- it may be one of those that were forgotten
   elseif shut == -5 then
     return shut
   end
-  local held, latest, free = claims(record)
+  local held, latest, free, back, least = claims(record)
   if not held then
     return -8
+  elseif back >= keep and order < least then
+    return -13 -- it may be one of those that were forgotten
   elseif shut ~= 0 then
     return shut
   elseif held + wanted > limit then
