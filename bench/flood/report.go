@@ -27,6 +27,7 @@ func (c counts) total() uint64 { return c.letIn + c.limited + c.other }
 type seen struct {
 	strangers, abuser counts
 	served            int           // honest buyers who got all four answers
+	again             int           // how often they were told to come again (503), and did
 	failure           string        // the first honest call that went wrong
 	p50, p99          time.Duration // of honest calls
 	took              time.Duration
@@ -73,7 +74,7 @@ func (s seen) print(w io.Writer) {
 	}{{"strangers", s.strangers}, {"abuser", s.abuser}} {
 		fmt.Fprintf(w, "%-12s %10d %10d %10d %8d\n", row.name, row.total(), row.letIn, row.limited, row.other)
 	}
-	fmt.Fprintf(w, "\nhonest buyers served            %d\n", s.served)
+	fmt.Fprintf(w, "\nhonest buyers served            %d, told %d times to come again\n", s.served, s.again)
 	fmt.Fprintf(w, "their calls, p50 and p99        %v  %v\n", s.p50.Round(100*time.Microsecond), s.p99.Round(100*time.Microsecond))
 	fmt.Fprintf(w, "the flood took                  %v, %.0f calls/s\n", s.took.Round(100*time.Millisecond), float64(s.strangers.total())/s.took.Seconds())
 	fmt.Fprintf(w, "addresses told apart at the end %s\n", s.keys)
