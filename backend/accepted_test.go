@@ -13,6 +13,7 @@ import (
 // Where a Redis that is not fit is accepted, nobody is asked to make sure of what
 // it does not tell; what it does tell is still shown.
 func TestAcceptedRedisNeedNotTell(t *testing.T) {
+	t.Parallel()
 	problems := []rails.Problem{{Kind: rails.Unknown, Words: "it does not tell"}, {Kind: rails.Persistence, Words: "it forgets"}}
 	for _, tc := range []struct {
 		accepted bool

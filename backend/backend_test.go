@@ -19,6 +19,7 @@ import (
 )
 
 func TestAllTheWay(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.sale(400, 0)
 		b, _ := w.backend()
@@ -33,6 +34,7 @@ func TestAllTheWay(t *testing.T) {
 }
 
 func TestPayWindowKeepsUnitsFrozen(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.sale(10, time.Minute)
 		w.backend()
@@ -51,6 +53,7 @@ func TestPayWindowKeepsUnitsFrozen(t *testing.T) {
 }
 
 func TestRedelivery(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		a := w.sale(10, 0)
 		b, _ := w.backend()
@@ -69,6 +72,7 @@ func TestRedelivery(t *testing.T) {
 // Redis that has forgotten sells too much; SQL's guard refuses it, and the units
 // it refused are free again.
 func TestOversoldIsReleased(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		a := w.sale(5, 0)
 		keys := lua.KeysOf(w.product)
@@ -91,6 +95,7 @@ func TestOversoldIsReleased(t *testing.T) {
 }
 
 func TestBadMessages(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		a := w.sale(10, 0)
 		w.backend()
@@ -130,6 +135,7 @@ func TestBadMessages(t *testing.T) {
 // An order that the database refuses is found among its neighbours, tried again
 // later, and given up after the last try with its unit free.
 func TestOrderThatCannotBeStored(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		a := w.sale(100, 0)
 		_, err := w.raw.ExecContext(t.Context(), w.curse)
@@ -158,6 +164,7 @@ func TestOrderThatCannotBeStored(t *testing.T) {
 }
 
 func TestDatabaseAwayAndBack(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		a := w.sale(200, 0)
 		b, _ := w.backend()
@@ -177,6 +184,7 @@ func TestDatabaseAwayAndBack(t *testing.T) {
 }
 
 func TestRedisAwayWhileStoring(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		a := w.sale(500, 0)
 		w.backend()
@@ -192,6 +200,7 @@ func TestRedisAwayWhileStoring(t *testing.T) {
 // The backend dies after the broker has forgotten the message and before Redis
 // has been told.
 func TestKilledBetweenAckAndSettle(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		a := w.sale(500, 0)
 		b, stop := w.backend()
@@ -211,6 +220,7 @@ func TestKilledBetweenAckAndSettle(t *testing.T) {
 }
 
 func TestRelayPublishesWhatWasLeftBehind(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.sale(1000, 0)
 		left := w.reserve(700) // the edge dies here
@@ -236,6 +246,7 @@ func TestRelayPublishesWhatWasLeftBehind(t *testing.T) {
 
 // The audit never cries wolf while the sale is on, and agrees at its end.
 func TestAuditUnderLoad(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		const edges, buyers, audits = 3, 20, 6
 		w.sale(1_000_000, 0)
@@ -273,6 +284,7 @@ func TestAuditUnderLoad(t *testing.T) {
 }
 
 func TestReadyNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		b, _ := w.backend()
 		require.Eventually(t, func() bool { return get(t, b, "/readyz").Code == http.StatusOK }, soon, tick)
@@ -290,6 +302,7 @@ func TestReadyNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestStopTwiceAndUnstarted(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		_, stop := w.backend()
 		var both sync.WaitGroup

@@ -27,6 +27,7 @@ func (w *world) sendEntries(id string, o order.Order, lines ...string) {
 // Copies of one order that say different things are one order, in whatever sequence
 // and company they come: what the first is stored as stays, and no unit moves twice.
 func TestCopiesOfOneOrderThatDiffer(t *testing.T) {
+	t.Parallel()
 	const good, larger, bad = "good", "larger", "bad"
 	for _, tc := range []struct {
 		name     string
@@ -80,6 +81,7 @@ func TestCopiesOfOneOrderThatDiffer(t *testing.T) {
 
 // An order under the id of another buyer's moves no unit of either.
 func TestForeignID(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		a := w.sale(10, 0)
 		w.backend()

@@ -50,6 +50,7 @@ func (w *world) buying(ctx context.Context, name string) (granted []order.Order)
 // bought and keys in Redis are lost again and again, then the sale is closed: no
 // buyer who was granted a unit is refused it, and all stores agree.
 func TestTotalChangesWhileKeysAreLost(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		a := w.sale(20, 0)
 		w.backend()
@@ -114,6 +115,7 @@ func TestTotalChangesWhileKeysAreLost(t *testing.T) {
 // The end comes while the broker is away, and most orders are in the outbox or in
 // the broker: it is not closed before every one is stored.
 func TestTheEndWhileTheBrokerIsAway(t *testing.T) {
+	t.Parallel()
 	onEachAway(t, func(t *testing.T, w *world, leave, back func()) {
 		// Nobody keeps promises yet, so that the orders stay where they are.
 		patient := promised
@@ -142,6 +144,7 @@ func TestTheEndWhileTheBrokerIsAway(t *testing.T) {
 // The next activity of a product begins as soon as the last one is closed. What
 // comes late for the last, messages and payments, leaves the next one alone.
 func TestTheNextActivityAndWhatComesLate(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		b, _ := w.backend()
 		other, _ := w.backend()

@@ -14,6 +14,7 @@ import (
 // Messages of others, as large and odd as the broker takes them, end as dead
 // letters, and the good orders in and behind them are stored.
 func TestForeignMessages(t *testing.T) {
+	t.Parallel()
 	long := func(n int) string { return strings.Repeat("x", n) }
 	many := map[string]string{long(255): "v"}
 	for i := range 800 {
@@ -55,6 +56,7 @@ func TestForeignMessages(t *testing.T) {
 // An order that the database refuses is tried a few times, whatever a foreign
 // message says of the tries before.
 func TestForeignAttempts(t *testing.T) {
+	t.Parallel()
 	for _, before := range []string{"-1000000", "many", "99999999999999999999"} {
 		t.Run(before, func(t *testing.T) {
 			onEach(t, func(t *testing.T, w *world) {

@@ -43,6 +43,7 @@ func (l *lines) count(words string) int {
 // A running backend says on /readyz, in a metric and once in the log that Redis
 // is not fit, and that it is again, and stores orders all the same.
 func TestGuardWarnsAndStoresOn(t *testing.T) {
+	t.Parallel()
 	bad := map[string]string{"persistence": "--appendonly no", "eviction": "--maxmemory-policy allkeys-lru", "memory": "--maxmemory 8mb"}
 	mend := map[string][2]string{"persistence": {"appendonly", "yes"}, "eviction": {"maxmemory-policy", "noeviction"}, "memory": {"maxmemory", "0"}}
 	if testing.Short() {

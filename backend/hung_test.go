@@ -25,6 +25,7 @@ func (hung) Depth(ctx context.Context) (waiting, dead int, err error) {
 // While the broker hangs a scrape shows what Redis says, in time, and leaves the
 // drift out; an audit says what is certain.
 func TestFiguresWhileTheBrokerHangs(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.sale(10, 0)
 		real := w.broker.Broker
@@ -57,6 +58,7 @@ func TestFiguresWhileTheBrokerHangs(t *testing.T) {
 
 // While SQL is locked, what the backends have in hand is no drift, whoever asks.
 func TestAuditWhileStoringWaits(t *testing.T) {
+	t.Parallel()
 	for _, k := range kinds() {
 		if k.name != "real" { // a lock of a single row
 			continue

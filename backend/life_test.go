@@ -40,6 +40,7 @@ func (w *world) isArchived(a store.Activity) func() bool {
 // The whole life of an activity and the next one of its product, with no operator:
 // two backends, orders that are paid and that expire, units added on the way.
 func TestALifeWithoutAnOperator(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.backend()
 		b, _ := w.backend()

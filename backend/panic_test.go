@@ -78,6 +78,7 @@ func panics(t *testing.T, b *backend.Backend, duty string) string {
 // A message over which a backend panics ends among the dead letters, once, and
 // harms neither its own good orders nor its neighbours.
 func TestPanicOverOneMessage(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.sale(10, 0)
 		b := w.backendWithMistakes(&planted{}, &atomic.Bool{})
@@ -102,6 +103,7 @@ func TestPanicOverOneMessage(t *testing.T) {
 // Orders over which the storing panics are put off like those that the database
 // refuses, and stored when the mistake is mended.
 func TestPanicWhileStoring(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.sale(10, 0)
 		unwritable := &atomic.Bool{}
@@ -119,6 +121,7 @@ func TestPanicWhileStoring(t *testing.T) {
 
 // Every pass of every duty panics for a while; then all goes on.
 func TestPanicsOfEveryDuty(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.sale(10, 0)
 		p := &planted{}

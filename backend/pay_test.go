@@ -103,6 +103,7 @@ func (w *world) overdue(orders []order.Order) {
 }
 
 func TestLifeOfOrders(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.sale(10, time.Hour)
 		b, _ := w.backend()
@@ -152,6 +153,7 @@ func TestLifeOfOrders(t *testing.T) {
 // A thousand orders whose payment, cancellation and expiry come at the same
 // moment, through two backends.
 func TestRacesLeaveOneState(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		const n = 1000
 		a := w.sale(n, time.Hour)
@@ -203,6 +205,7 @@ func TestRacesLeaveOneState(t *testing.T) {
 // A crash between the two stores of a move: SQL has moved, Redis has not been
 // told. The reconciler of another backend tells it.
 func TestCrashBetweenTheStores(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.sale(10, time.Hour)
 		_, stop := w.backend()
@@ -240,6 +243,7 @@ func (w *world) payments(tell func(context.Context, []settle.Order) error) *pay.
 
 // Redis is away while orders move; it hears of it afterwards.
 func TestMovesWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.sale(10, time.Hour)
 		b, _ := w.backend()
@@ -259,6 +263,7 @@ func TestMovesWhileRedisIsAway(t *testing.T) {
 
 // What became due while no backend ran is caught up with.
 func TestExpiryCatchesUp(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		a := w.sale(1500, time.Hour)
 		_, stop := w.backend()
@@ -277,6 +282,7 @@ func TestExpiryCatchesUp(t *testing.T) {
 }
 
 func TestNoPaymentStage(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.sale(5, 0)
 		b, _ := w.backend()

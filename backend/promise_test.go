@@ -159,6 +159,7 @@ func (w *world) embedded() bool { return strings.HasPrefix(w.database, "sqlite:"
 // The broker goes away with orders that it has confirmed, and others follow that it
 // never gets: all are stored in time, and nothing is doubled when it comes back.
 func TestPromisesAreKeptWithoutTheBroker(t *testing.T) {
+	t.Parallel()
 	for _, window := range []time.Duration{0, time.Hour} {
 		t.Run(fmt.Sprint("pay window ", window), func(t *testing.T) {
 			onEachAway(t, func(t *testing.T, w *world, leave, back func()) {
@@ -195,6 +196,7 @@ func TestPromisesAreKeptWithoutTheBroker(t *testing.T) {
 
 // The broker dies, or hangs, while a sale is on and the backend works.
 func TestPromisesAreKeptWhenTheBrokerLeavesASale(t *testing.T) {
+	t.Parallel()
 	onEachAway(t, func(t *testing.T, w *world, leave, back func()) {
 		w.sale(10_000, 0)
 		b, _ := w.backendWith(promised)
@@ -238,6 +240,7 @@ func TestPromisesAreKeptWhenTheBrokerLeavesASale(t *testing.T) {
 // What SQL refuses is rejected and gives its units back, broker or not; of orders
 // that are wrong in themselves only after a second thought, and alone.
 func TestWithoutTheBrokerSQLHasTheLastWord(t *testing.T) {
+	t.Parallel()
 	t.Run("guard", func(t *testing.T) {
 		onEachAway(t, func(t *testing.T, w *world, leave, _ func()) {
 			w.sale(5, 0)
@@ -293,6 +296,7 @@ func TestWithoutTheBrokerSQLHasTheLastWord(t *testing.T) {
 // In whatever state the activity is, and in the middle of another backend's storing
 // the same message.
 func TestWithoutTheBrokerInEveryState(t *testing.T) {
+	t.Parallel()
 	for _, state := range []string{"held", "closed"} {
 		t.Run(state, func(t *testing.T) {
 			onEachAway(t, func(t *testing.T, w *world, leave, _ func()) {
@@ -315,6 +319,7 @@ func TestWithoutTheBrokerInEveryState(t *testing.T) {
 // While SQL is away nothing can be stored and nothing is rejected: the promises are
 // broken, counted, and kept late.
 func TestPromisesAreBrokenWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.sale(100, 0)
 		b, _ := w.backendWith(backend.Config{Promise: promise.Config{Within: 2 * time.Second, After: time.Second}})

@@ -12,6 +12,7 @@ import (
 
 // Dead letters stop nothing, and whoever looks is told of them.
 func TestDeadLettersAreAWarning(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		b, _ := w.backend()
 		for n, want := range []string{"1 dead letter: seckilld dead list", "2 dead letters: seckilld dead list"} {
@@ -31,6 +32,7 @@ func TestDeadLettersAreAWarning(t *testing.T) {
 
 // A database without our tables is not one that is away.
 func TestMissingSchemaIsNamed(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		_, err := w.raw.ExecContext(t.Context(), "DROP TABLE payments")
 		require.NoError(t, err)
@@ -53,6 +55,7 @@ func TestMissingSchemaIsNamed(t *testing.T) {
 
 // While SQL is away a scrape shows what Redis has, without a drift.
 func TestStocksAreShownWithoutSQL(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.sale(10, 0)
 		b, _ := w.backend()

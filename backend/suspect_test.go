@@ -22,6 +22,7 @@ const (
 // for long. Units are frozen by the pay window all the time; the sums give each move
 // away.
 func TestLostMovesAreFoundSoon(t *testing.T) {
+	t.Parallel()
 	for name, move := range map[string]struct {
 		lose func(t *testing.T, w *world, tell func(context.Context, []settle.Order) error, orders []order.Order)
 		mark lua.Mark
@@ -59,6 +60,7 @@ func TestLostMovesAreFoundSoon(t *testing.T) {
 // A backend dies after its commit: SQL has the orders as created, Redis as queued,
 // and no sum tells. The silence of the dead one does.
 func TestADeadBackendsOrdersAreFoundSoon(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.sale(100, time.Hour)
 		w.backend()
