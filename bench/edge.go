@@ -16,7 +16,7 @@ func request(host, product string) []byte {
 	return []byte("POST /seckill/" + product + " HTTP/1.1\r\nHost: " + host + "\r\nX-User-Id: u-###########\r\nContent-Length: 0\r\n\r\n")
 }
 
-// measureEdge measures bare, sold-out, status, accepted and, without Redis, shut in
+// measureEdge measures bare, sold-out, proved, status, accepted and, without Redis, shut in
 // turn.
 func measureEdge(ctx context.Context, s *stack, o options, r *report) error {
 	// The load generator is one process with one core's worth of scheduling, as
@@ -45,6 +45,9 @@ func measureEdge(ctx context.Context, s *stack, o options, r *report) error {
 	r.figure("sold-out refusals /s", soldOut.PerSecond(http.StatusGone))
 	r.figure("sold-out p99 ms", ms(soldOut.P99))
 	r.ratio("soldout", soldOut.PerSecond(http.StatusGone)/bare.PerSecond(http.StatusGone))
+	if err := measureProved(ctx, s, o, r, bare.PerSecond(http.StatusGone)); err != nil {
+		return err
+	}
 	if err := measureStatus(ctx, s, o, r, bare.PerSecond(http.StatusGone)); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ const usage = `bench measures ratios on private servers on this machine.
 
   ratio     goal    what is divided
   soldout   ≥ 0.85  sold-out refusals ÷ a bare Caddy respond
+  proved    ≥ 0.75  the same with every limit on, signed tokens and tickets
   status    ≥ 0.7   own orders' states told ÷ a bare Caddy respond
   accepted  ≥ 0.35  purchases accepted, confirmed and stored ÷ a bare Caddy respond
   shut      ≥ 0.8   refusals while Redis is down ÷ sold-out refusals

@@ -15,6 +15,7 @@ var goals = []struct {
 	what string
 }{
 	{"soldout", 0.85, "sold-out refusals ÷ bare Caddy respond"},
+	{"proved", 0.75, "the same with signed tokens and tickets ÷ bare Caddy respond"},
 	{"status", 0.7, "own orders' states told ÷ bare Caddy respond"},
 	{"accepted", 0.35, "purchases accepted, confirmed and stored ÷ bare Caddy respond"},
 	{"shut", 0.8, "refusals while Redis is down ÷ sold-out refusals"},

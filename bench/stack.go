@@ -28,6 +28,7 @@ type stack struct {
 	store    *store.Store
 	bare     string // address of the bare respond
 	shop     string // address of the plugin
+	proved   string // the same, where buyers need signed tokens and tickets
 }
 
 // caddyfile has both sites in one process, so that the options are the same. The
@@ -55,6 +56,7 @@ const caddyfile = `{
 		limit shared activity 1000000/1s
 		limit shared total 1000000/1s
 		deny 198.18.0.0/15 2001:db8::/32
+		ticket_keys {env.SECKILL_PROOF}
 	}
 }
 http://%s {
@@ -67,6 +69,17 @@ http://%s {
 	seckill {
 		identity http.request.header.X-User-Id
 		insecure_client_identity on
+	}
+}
+http://%s {
+	seckill_limit
+	seckill_jwt {
+		key bench HS256 {env.SECKILL_PROOF}
+		issuer %s
+		audience shop
+	}
+	seckill {
+		require_ticket on
 	}
 }
 `
@@ -137,13 +150,16 @@ func (s *stack) startEdge(ctx context.Context, dir string) error {
 	if s.shop, err = servicetest.FreeAddr(); err != nil {
 		return err
 	}
+	if s.proved, err = servicetest.FreeAddr(); err != nil {
+		return err
+	}
 	config := filepath.Join(dir, "Caddyfile")
-	text := fmt.Sprintf(caddyfile, s.redis.URL(), s.rabbit.URL(), s.bare, s.shop)
+	text := fmt.Sprintf(caddyfile, s.redis.URL(), s.rabbit.URL(), s.bare, s.shop, s.proved, provedIssuer)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return err
 	}
 	cmd := exec.Command(program, "run", "--config", config)
-	cmd.Env = append(os.Environ(), "GOGC=400", "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
+	cmd.Env = append(os.Environ(), "GOGC=400", "SECKILL_PROOF="+provedSecret, "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	if s.edge, err = servicetest.Start("caddy", cmd, filepath.Join(dir, "caddy.log")); err != nil {
 		return err
 	}
