@@ -136,8 +136,8 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 		}, map[Kind]int{Stuck: 1}},
 		{"an order that is queued after its promise, where nothing excuses it", func(h *History) {
 			h.Promise = true
-			for _, after := range []time.Duration{9, 11, 12} {
-				h.Told = append(h.Told, Told{OrderID: id(1), At: begin.Add(after * time.Second), Status: 200, State: order.Queued})
+			for _, after := range []time.Duration{9 * time.Second, 11 * time.Second, 12 * time.Second} {
+				h.Told = append(h.Told, Told{OrderID: id(1), At: begin.Add(after), Status: 200, State: order.Queued})
 			}
 			h.tell(1, 200, order.Created, "")
 		}, map[Kind]int{Stuck: 1}},
