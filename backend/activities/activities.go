@@ -111,6 +111,7 @@ func (s *Service) List(ctx context.Context) ([]View, error) {
 		return nil, err
 	}
 	views := make([]View, len(all))
+	others := &around{Service: s}
 	snapshots := map[string]*lua.Snapshot{}
 	for i, a := range all {
 		snapshot, asked := snapshots[a.ProductID]
@@ -121,7 +122,7 @@ func (s *Service) List(ctx context.Context) ([]View, error) {
 			}
 			snapshots[a.ProductID] = snapshot
 		}
-		views[i] = s.withTrouble(ctx, view(a, snapshot, s.Now()))
+		views[i] = others.explain(ctx, view(a, snapshot, s.Now()))
 	}
 	return views, nil
 }
@@ -149,14 +150,7 @@ func (s *Service) Show(ctx context.Context, product string) (View, error) {
 	if words := cmp.Or(s.proving(ctx, v), s.unready(ctx, v)); words != "" {
 		v.Why = words
 	}
-	return s.withTrouble(ctx, v), nil
-}
-
-func (s *Service) withTrouble(ctx context.Context, v View) View {
-	if words := s.trouble(ctx, v); words != "" {
-		v.Why += "; " + words
-	}
-	return v
+	return (&around{Service: s}).explain(ctx, v), nil
 }
 
 // find returns the live activity of product, else its newest.

@@ -67,17 +67,34 @@ func TestWhyNamesWhatDoesNotShowInTheSale(t *testing.T) {
 		view, err = s.Show(ctx, "1001")
 		require.NoError(t, err)
 		require.Equal(t, "selling", view.Why)
-		s.Queue = noBroker{}
+		other := draft()
+		other.ProductID = "1002"
+		_, err = s.Create(ctx, other)
+		require.NoError(t, err)
+		_, err = s.Preheat(ctx, "1002")
+		require.NoError(t, err)
+		_, err = s.Open(ctx, "1002")
+		require.NoError(t, err)
+		broker := &noBroker{}
+		s.Queue = broker
 		views, err := s.List(ctx)
 		require.NoError(t, err)
-		require.Equal(t, "selling; but the broker does not answer: orders wait in Redis, 0 of them now", views[0].Why)
+		require.Len(t, views, 2)
+		for _, v := range views {
+			require.Equal(t, "selling; but the broker does not answer: orders wait in Redis, 0 of them now", v.Why)
+		}
+		require.Equal(t, 1, broker.asked, "once for all")
 
 		later := snapshotOf(t, s).Now.Add(-time.Minute)
 		view.Snapshot.Now = later.Add(2 * time.Minute)
-		require.Contains(t, s.trouble(ctx, view), "no backend", "one that has not spoken for long")
+		require.Contains(t, (&around{Service: s}).explain(ctx, view).Why, "no backend", "one that has not spoken for long")
 	})
 }
 
-type noBroker struct{}
+// noBroker counts who asks it, and answers nobody.
+type noBroker struct{ asked int }
 
-func (noBroker) Depth(context.Context) (int, int, error) { return 0, 0, context.DeadlineExceeded }
+func (b *noBroker) Depth(context.Context) (int, int, error) {
+	b.asked++
+	return 0, 0, context.DeadlineExceeded
+}

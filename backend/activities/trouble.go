@@ -3,40 +3,53 @@ package activities
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/lua"
 )
 
-const (
-	// silence makes a backend count as dead: each speaks four times a second.
-	silence = 3 * time.Second
-	// askAround bounds asking who stores the orders.
-	askAround = time.Second
-)
+// around is who stores the orders of all sales. It is asked at most once: a list of
+// many sales must not wait for each of them at a broker that hangs.
+type around struct {
+	*Service
+	asked bool
+	// backends are those that have spoken; not known if Redis did not tell.
+	backends   []lua.Backend
+	known      bool
+	brokerAway bool
+}
 
-// trouble says what keeps the orders of an open sale from being stored, which the
-// sale itself does not show: edges sell on. Empty if nothing does.
-func (s *Service) trouble(ctx context.Context, v View) string {
-	if v.State != store.Open || v.Snapshot == nil || v.Snapshot.State != lua.Open {
-		return ""
+func (r *around) ask(ctx context.Context) {
+	if r.asked {
+		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, askAround)
+	ctx, cancel := context.WithTimeout(ctx, queueWithin)
 	defer cancel()
-	if backends, err := lua.Backends(ctx, s.Redis); err == nil {
-		running := 0
-		for _, b := range backends {
-			if v.Snapshot.Now.Sub(b.At) <= silence {
-				running++
-			}
-		}
-		if running == 0 {
-			return "but no backend (seckilld serve) runs: orders are queued and not stored"
+	var err error
+	r.backends, err = lua.Backends(ctx, r.Redis)
+	r.asked, r.known = true, err == nil
+	_, _, err = r.Queue.Depth(ctx)
+	r.brokerAway = err != nil
+}
+
+// explain adds to v what keeps the orders of an open sale from being stored, which
+// the sale itself does not show: edges sell on.
+func (r *around) explain(ctx context.Context, v View) View {
+	if v.State != store.Open || v.Snapshot == nil || v.Snapshot.State != lua.Open {
+		return v
+	}
+	r.ask(ctx)
+	running := 0
+	for _, b := range r.backends {
+		if v.Snapshot.Now.Sub(b.At).Abs() <= silent {
+			running++
 		}
 	}
-	if _, _, err := s.Queue.Depth(ctx); err != nil {
-		return fmt.Sprintf("but the broker does not answer: orders wait in Redis, %d of them now", v.Snapshot.Outbox)
+	switch {
+	case r.known && running == 0:
+		v.Why += "; but no backend (seckilld serve) runs: orders are queued and not stored"
+	case r.brokerAway:
+		v.Why += fmt.Sprintf("; but the broker does not answer: orders wait in Redis, %d of them now", v.Snapshot.Outbox)
 	}
-	return ""
+	return v
 }
