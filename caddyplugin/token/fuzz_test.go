@@ -41,7 +41,7 @@ func BenchmarkUser(b *testing.B) {
 			sum := sumOf(token)
 			b.ReportAllocs()
 			for b.Loop() {
-				v.seen.place(&sum).Store(nil)
+				clear(v.seen.set(&sum)[:])
 				if _, err := v.User(token); err != nil {
 					b.Fatal(err)
 				}
