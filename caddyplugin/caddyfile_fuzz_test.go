@@ -32,8 +32,12 @@ func FuzzCaddyfile(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		tokens, err := caddyfile.Tokenize([]byte(text), "fuzz")
+		if err != nil { // Caddy refuses it before we see it
+			return
+		}
 		app, again := new(App), new(App)
-		if app.UnmarshalCaddyfile(caddyfile.NewTestDispenser(text)) == nil {
+		if app.UnmarshalCaddyfile(caddyfile.NewDispenser(tokens)) == nil {
 			written, err := json.Marshal(app)
 			require.NoError(t, err)
 			require.NoError(t, json.Unmarshal(written, again))
@@ -42,7 +46,9 @@ func FuzzCaddyfile(f *testing.F) {
 			require.JSONEq(t, string(written), string(rewritten))
 			_, _ = app.resolve()
 		}
-		_ = new(Handler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(text))
+		_ = new(Handler).UnmarshalCaddyfile(caddyfile.NewDispenser(tokens))
+		_ = new(LimitHandler).UnmarshalCaddyfile(caddyfile.NewDispenser(tokens))
+		_ = new(TokenHandler).UnmarshalCaddyfile(caddyfile.NewDispenser(tokens))
 	})
 }
 
