@@ -32,6 +32,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	answersDesc = describe("answers_total", "Requests to buy that were answered, by outcome.", "outcome")
+	lateDesc    = describe("late_outcomes_total", "Buyers told \"queued\" before Redis had answered, by what it answered later.", "outcome")
 	limitDesc   = describe("limit_calls_total", "Calls that a limit was asked about, by what it said.", "level", "verdict")
 	keysDesc    = describe("limit_keys", "Addresses, users and products that the limits tell apart now.", "level")
 	readyDesc   = describe("ready", "1 while Redis answers and the queue takes messages.")
@@ -156,6 +157,7 @@ func registerMetrics(registry *prometheus.Registry, g watched) error {
 // Describe implements prometheus.Collector.
 func (collector) Describe(to chan<- *prometheus.Desc) {
 	to <- answersDesc
+	to <- lateDesc
 	to <- limitDesc
 	to <- keysDesc
 	to <- readyDesc
@@ -172,6 +174,9 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	stats := c.gate.Stats()
 	for outcome, n := range stats.Outcomes {
 		to <- prometheus.MustNewConstMetric(answersDesc, prometheus.CounterValue, float64(n), outcome.String())
+	}
+	for outcome, n := range stats.LateOutcomes {
+		to <- prometheus.MustNewConstMetric(lateDesc, prometheus.CounterValue, float64(n), outcome.String())
 	}
 	collectLimits(to, stats.Limits)
 	ready := 1.0

@@ -30,8 +30,9 @@ func TestMetrics(t *testing.T) {
 	f := figures{stats: gate.Stats{
 		Outcomes: map[lua.Outcome]uint64{lua.Reserved: 7, lua.SoldOut: 3},
 		Late:     1, Carried: 4,
-		Limits:    limits,
-		BatchSize: gate.Histogram{Count: 3, Sum: 12, Buckets: map[float64]uint64{1: 1, 8: 2}},
+		LateOutcomes: map[lua.Outcome]uint64{lua.SoldOut: 1},
+		Limits:       limits,
+		BatchSize:    gate.Histogram{Count: 3, Sum: 12, Buckets: map[float64]uint64{1: 1, 8: 2}},
 	}}
 	registry := prometheus.NewPedanticRegistry()
 	require.NoError(t, registerMetrics(registry, f))
@@ -52,6 +53,9 @@ caddy_seckill_batch_requests_count 3
 # HELP caddy_seckill_carried_orders Orders reserved and not yet confirmed by the broker, now.
 # TYPE caddy_seckill_carried_orders gauge
 caddy_seckill_carried_orders 4
+# HELP caddy_seckill_late_outcomes_total Buyers told "queued" before Redis had answered, by what it answered later.
+# TYPE caddy_seckill_late_outcomes_total counter
+caddy_seckill_late_outcomes_total{outcome="sold_out"} 1
 # HELP caddy_seckill_limit_calls_total Calls that a limit was asked about, by what it said.
 # TYPE caddy_seckill_limit_calls_total counter
 caddy_seckill_limit_calls_total{level="activity",verdict="allowed"} 0
@@ -80,7 +84,7 @@ caddy_seckill_limit_keys{level="user"} 0
 # HELP caddy_seckill_ready 1 while Redis answers and the queue takes messages.
 # TYPE caddy_seckill_ready gauge
 caddy_seckill_ready 1
-`), "caddy_seckill_answers_total", "caddy_seckill_batch_requests", "caddy_seckill_carried_orders", "caddy_seckill_limit_calls_total", "caddy_seckill_limit_keys", "caddy_seckill_ready"))
+`), "caddy_seckill_answers_total", "caddy_seckill_batch_requests", "caddy_seckill_carried_orders", "caddy_seckill_late_outcomes_total", "caddy_seckill_limit_calls_total", "caddy_seckill_limit_keys", "caddy_seckill_ready"))
 
 	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)

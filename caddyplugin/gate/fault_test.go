@@ -207,6 +207,7 @@ func TestRedisSlowTheBuyerIsQueuedAndLearnsTheOutcome(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return b.snapshot(t).Frozen == 2 }, 10*time.Second, 10*time.Millisecond)
 	require.Equal(t, order.Queued, fate("b1", b1.OrderID).State)
+	require.EqualValues(t, 1, b.Stats().LateOutcomes[lua.Reserved])
 	require.Contains(t, b.published(t, 2), b1.OrderID, "a late reservation is forwarded like any other")
 
 	// A late click that is refused: its buyer is told, not left queued.
@@ -220,6 +221,7 @@ func TestRedisSlowTheBuyerIsQueuedAndLearnsTheOutcome(t *testing.T) {
 	}, 20*time.Second, 50*time.Millisecond)
 	require.Eventually(t, func() bool { return fate("b2", b2.OrderID).State == order.Rejected }, 10*time.Second, 10*time.Millisecond)
 	require.Equal(t, order.Reason("sold_out"), fate("b2", b2.OrderID).Reason)
+	require.EqualValues(t, 1, b.Stats().LateOutcomes[lua.SoldOut])
 	_, err := b.Fate(t.Context(), product, "b1", b2.OrderID)
 	require.ErrorIs(t, err, ErrNoOrder)
 }

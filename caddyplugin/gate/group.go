@@ -165,7 +165,7 @@ func (g *group) answer(batch []*ticket, reply lua.Batch, resent bool) {
 			}
 		}
 		if !t.reply(r) {
-			g.sale.gate.late.learn(request.OrderID, r)
+			g.sale.gate.learnLate(request.OrderID, r)
 		}
 	}
 	if len(orders) > 0 {
@@ -196,7 +196,7 @@ func (g *group) fail(batch []*ticket, err error) {
 	for _, t := range batch {
 		id := t.request.OrderID
 		if !t.reply(lua.Result{Outcome: lua.Held}) && notExecuted(err) {
-			g.sale.gate.late.learn(id, lua.Result{Outcome: lua.Held})
+			g.sale.gate.learnLate(id, lua.Result{Outcome: lua.Held})
 		}
 	}
 }

@@ -118,6 +118,12 @@ func (l *lateOrders) get(product, user, id string) (lateOrder, bool) {
 	return o, ok && o.product == product && o.user == user
 }
 
+// learnLate takes in what Redis said to a click after its buyer was told "queued".
+func (g *Gate) learnLate(id string, r lua.Result) {
+	g.stats.lateOutcome(r.Outcome)
+	g.late.learn(id, r)
+}
+
 // fate of a late order that Redis knows nothing of, at now.
 func (o lateOrder) fate(id string, now, resolveBy time.Time) Fate {
 	f := Fate{OrderID: id, State: order.Queued, Quantity: o.quantity, ResolveBy: resolveBy}

@@ -20,6 +20,8 @@ type Stats struct {
 	// Late counts buyers told "queued" before Redis had answered; they are in
 	// Outcomes as Reserved.
 	Late uint64
+	// LateOutcomes counts what became of those, once Redis has answered, by outcome.
+	LateOutcomes map[lua.Outcome]uint64
 	// Repeats counts clicks that were answered with the first order of their key;
 	// they are not in Outcomes.
 	Repeats uint64
@@ -59,7 +61,7 @@ var (
 
 // counters are the live form of Stats.
 type counters struct {
-	outcomes                             [16]atomic.Uint64 // index: -outcome
+	outcomes, lateOutcomes               [16]atomic.Uint64 // index: -outcome
 	local, late                          atomic.Uint64
 	calls, callErrors                    atomic.Uint64
 	repeats, reads, readErrors           atomic.Uint64
@@ -83,10 +85,16 @@ func (c *counters) outcome(o lua.Outcome) {
 	}
 }
 
+func (c *counters) lateOutcome(o lua.Outcome) {
+	if i := -int(o); 0 <= i && i < len(c.lateOutcomes) {
+		c.lateOutcomes[i].Add(1)
+	}
+}
+
 func (c *counters) snapshot() Stats {
 	s := Stats{
-		Outcomes: make(map[lua.Outcome]uint64),
-		Local:    c.local.Load(), Late: c.late.Load(),
+		Outcomes: make(map[lua.Outcome]uint64), LateOutcomes: make(map[lua.Outcome]uint64),
+		Local: c.local.Load(), Late: c.late.Load(),
 		Repeats: c.repeats.Load(), Reads: c.reads.Load(), ReadErrors: c.readErrors.Load(),
 		Calls: c.calls.Load(), CallErrors: c.callErrors.Load(),
 		BatchSize: c.batchSize.snapshot(), CallSeconds: c.callSeconds.snapshot(),
@@ -97,6 +105,7 @@ func (c *counters) snapshot() Stats {
 	for o := lua.Reserved; o >= lua.NoTicket; o-- {
 		if o != lua.Denied { // counted with the limits
 			s.Outcomes[o] = c.outcomes[-int(o)].Load()
+			s.LateOutcomes[o] = c.lateOutcomes[-int(o)].Load()
 		}
 	}
 	return s
