@@ -71,7 +71,10 @@ func (g *Gate) hearOnce() (heard bool) {
 	}
 }
 
-// changed looks at a product, at all if it is empty.
+// changed looks at a product, at all if it is empty. What became of the orders
+// themselves lua.Moves tells: their streams are looked at only after a silence, and
+// by the sale when its epoch is another (see sale.look). A product whose units come
+// back fifty times a second must not have all its streams read each time.
 func (g *Gate) changed(product string) {
 	g.sales.changed(product)
 	for _, s := range g.sales.all() {
@@ -79,5 +82,7 @@ func (g *Gate) changed(product string) {
 			s.lookNow()
 		}
 	}
-	g.streams.nudge(product)
+	if product == "" {
+		g.streams.nudge("")
+	}
 }

@@ -147,8 +147,13 @@ func (s *sale) look() {
 		}
 		return
 	}
+	before := s.view.Load().Epoch
 	s.see(snapshot, s.gate.deps.Now())
 	s.gone.Store(false)
+	if snapshot.Epoch != before {
+		// A backend may have proven the stock, and written records anew.
+		s.gate.streams.nudge(s.product)
+	}
 	// What was reserved under this epoch or an older one is in carried by now: it
 	// is counted before the call and taken off after the confirm.
 	word := lua.Edge{ID: s.gate.id, Epoch: snapshot.Epoch, Carried: s.carried.Load(), At: snapshot.Now}
