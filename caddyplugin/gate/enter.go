@@ -15,7 +15,7 @@ func (g *Gate) Enter(addr netip.Addr) limit.Verdict {
 	now := g.deps.Now()
 	v := g.limits.Enter(addr, now)
 	if v.In() {
-		v = v.Then(g.limits.Lease(limit.SharedTotal, g.lease, now))
+		v = v.Then(g.limits.Lease(limit.SharedTotal, "", g.lease, now))
 	}
 	return v
 }
@@ -28,7 +28,7 @@ func (g *Gate) enterSale(s *sale) limit.Verdict {
 	now := g.deps.Now()
 	v := g.limits.Activity(s.product, now)
 	if v.In() {
-		v = v.Then(g.limits.Lease(limit.SharedActivity, s.lease, now))
+		v = v.Then(g.limits.Lease(limit.SharedActivity, s.product, s.lease, now))
 	}
 	return v
 }
@@ -50,8 +50,9 @@ func (g *Gate) leaseStats() LeaseStats {
 	for _, sale := range g.sales.all() {
 		leases = append(leases, sale.lease)
 	}
+	now := g.deps.Now()
 	for _, l := range leases {
-		if l.Alone() {
+		if l.Alone(now) {
 			s.Away++
 		}
 	}

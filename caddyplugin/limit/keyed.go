@@ -54,7 +54,11 @@ func newKeyed(r Rate, max int) *keyed {
 // allow takes a token of the bucket of a hash made with seed. If there is none it
 // says how long until there is.
 func (k *keyed) allow(hash uint64, now time.Time) (ok bool, wait time.Duration) {
-	return take(k.shards[hash%shards].bucket(hash, now), now)
+	return take(k.bucket(hash, now), now)
+}
+
+func (k *keyed) bucket(hash uint64, now time.Time) *rate.Limiter {
+	return k.shards[hash%shards].bucket(hash, now)
 }
 
 func (s *shard) bucket(hash uint64, now time.Time) *rate.Limiter {

@@ -22,8 +22,12 @@ const (
 	// but aheadLeast tokens may be taken in any case.
 	aheadFor   = 100 * time.Millisecond
 	aheadLeast = 16
-	// keepFor is how long tokens are kept that nobody asks for.
-	keepFor = time.Second
+	// quickFor is how long ago the last call may be for tokens to be taken ahead: at a
+	// slower pace they would lie here, and be missing elsewhere.
+	quickFor = time.Second
+	// aloneFor is how long a failed call shows. As long as there is anything to decide
+	// there is another one after askAway and askTimeout.
+	aloneFor = 2 * time.Second
 )
 
 // Taken is what a call for tokens has got.
@@ -41,11 +45,14 @@ type Take func(ctx context.Context, r Rate, n int) (Taken, error)
 // no call waits for the count. It is safe for concurrent use. Make one with
 // NewLease.
 //
-// Tokens are taken in the background, about twice as many as were spent since the
+// Tokens are taken in the background, up to twice as many as were spent since the
 // last time. While they are under way calls are let in on credit, up to one lease;
 // the credit is taken off what comes. Over time all edges together so let in what
-// the limit says; in a moment at most one lease an edge more. When the count does
-// not answer, this edge alone goes by the same limit.
+// the limit says; in a moment at most two leases an edge more.
+//
+// Whatever becomes of the count, which may stop to answer, come and go, or begin
+// anew: no edge lets in more by itself than the limit says. Every call takes a token
+// of a bucket of this edge's, too; when the count does not answer, of nothing else.
 type Lease struct {
 	take  Take
 	start func(func(context.Context)) bool
@@ -53,14 +60,13 @@ type Lease struct {
 	stats *LeaseStats
 
 	mu     sync.Mutex
-	tokens int           // below 0: credit
-	spent  int           // since the last call
-	asking bool          // a call is under way
-	asked  time.Time     // the last call's end
-	next   time.Time     // no call before
-	dry    time.Time     // there is no token until then
-	alone  bool          // the count does not answer
-	local  *rate.Limiter // stands in then; kept, so that a count that comes and goes gives no burst each time
+	tokens int       // below 0: credit
+	spent  int       // since the last call
+	asking bool      // a call is under way
+	asked  time.Time // the last call's end
+	next   time.Time // no call before
+	dry    time.Time // there is no token until then, and one then; zero: not known
+	alone  bool      // the count does not answer
 }
 
 // LeaseStats counts what becomes of the calls of leases.
@@ -78,10 +84,11 @@ func NewLease(take Take, start func(func(context.Context)) bool, now func() time
 	return &Lease{take: take, start: start, now: now, stats: stats}
 }
 
-// allow takes a token. If there is none it says when to come back.
-func (l *Lease) allow(r Rate, now time.Time) (ok bool, wait time.Duration) {
+// allow takes a token, of own, too, which is this edge's own bucket of the same
+// rate. If there is none it says when to come back.
+func (l *Lease) allow(r Rate, own *rate.Limiter, now time.Time) (ok bool, wait time.Duration) {
 	l.mu.Lock()
-	ok, wait, n := l.allowLocked(r, now)
+	ok, wait, n := l.allowLocked(r, own, now)
 	l.mu.Unlock()
 	if n > 0 && !l.start(func(ctx context.Context) { l.ask(ctx, r, n) }) {
 		l.mu.Lock()
@@ -92,36 +99,46 @@ func (l *Lease) allow(r Rate, now time.Time) (ok bool, wait time.Duration) {
 }
 
 // allowLocked also says how many tokens to ask for now.
-func (l *Lease) allowLocked(r Rate, now time.Time) (ok bool, wait time.Duration, n int) {
-	ask := func(size int) int {
-		if l.asking || now.Before(l.next) {
-			return 0
-		}
-		l.asking, l.spent = true, 0
-		return size
-	}
-	if l.alone {
-		l.stats.Alone.Add(1)
-		ok, wait = take(l.local, now)
-		return ok, wait, ask(1)
-	}
-	if now.Before(l.dry) {
-		return false, l.dry.Sub(now), ask(1)
-	}
+func (l *Lease) allowLocked(r Rate, own *rate.Limiter, now time.Time) (ok bool, wait time.Duration, n int) {
+	// Both bounds may have been others when the tokens came or the credit was given.
 	most := r.ahead()
-	if now.Sub(l.asked) > keepFor {
-		l.tokens = min(l.tokens, 0)
+	l.tokens = max(-most-1, min(l.tokens, most))
+	credit := most
+	if !l.dry.IsZero() {
+		credit++ // one token is there by then: the count has said so
 	}
-	if l.tokens <= -most {
-		return false, askGap, ask(most - l.tokens)
+	switch {
+	case l.alone:
+		l.stats.Alone.Add(1)
+		ok, wait = take(own, now)
+		return ok, wait, l.wantLocked(1, now)
+	case now.Before(l.dry):
+		return false, max(l.dry.Sub(now), lack(own, now)), l.wantLocked(1, now)
+	case l.tokens <= -credit:
+		return false, max(askGap, lack(own, now)), l.wantLocked(most-l.tokens, now)
+	}
+	if ok, wait = take(own, now); !ok {
+		return false, wait, 0
 	}
 	l.tokens--
 	l.spent++
-	size := min(2*l.spent, most)
-	if l.tokens >= size/2 {
+	ahead := 0
+	if now.Sub(l.asked) <= quickFor {
+		ahead = min(2*l.spent, most)
+	}
+	if l.tokens >= ahead/2 {
 		return true, 0, 0
 	}
-	return true, 0, ask(size - min(l.tokens, 0))
+	return true, 0, l.wantLocked(ahead-l.tokens, now)
+}
+
+// wantLocked returns n, the tokens to ask for, or 0 if it is not the time to ask.
+func (l *Lease) wantLocked(n int, now time.Time) int {
+	if l.asking || now.Before(l.next) {
+		return 0
+	}
+	l.asking, l.spent = true, 0
+	return n
 }
 
 // ahead is the most tokens in a lease, and the most credit.
@@ -140,19 +157,11 @@ func (l *Lease) ask(ctx context.Context, r Rate, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asking, l.asked = false, now
-	if err != nil {
+	if l.alone = err != nil; l.alone {
 		l.stats.Failures.Add(1)
 		l.next = now.Add(askAway)
-		if l.local == nil {
-			l.local = r.bucket()
-		}
-		if !l.alone {
-			l.tokens, l.alone = 0, true
-		}
-		r.adjust(l.local, now)
 		return
 	}
-	l.alone = false
 	l.next = now.Add(askGap)
 	l.tokens += got.Tokens
 	l.dry = time.Time{}
@@ -162,9 +171,10 @@ func (l *Lease) ask(ctx context.Context, r Rate, n int) {
 	}
 }
 
-// Alone says that the shared count does not answer.
-func (l *Lease) Alone() bool {
+// Alone says that the shared count does not answer, and that somebody has asked
+// lately.
+func (l *Lease) Alone(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.alone
+	return l.alone && now.Sub(l.asked) <= aloneFor
 }

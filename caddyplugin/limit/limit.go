@@ -46,8 +46,8 @@ type Verdict struct {
 	Refused, Denied bool
 	Level           Level
 	// RetryAfter is when the next token is there, in whole seconds; it is up to a
-	// quarter later for some than for others, so that those refused together do not
-	// come back together.
+	// quarter, or a second, later for some than for others, so that those refused
+	// together do not come back together.
 	RetryAfter int
 	// Policy is the limit as a RateLimit-Policy field has it.
 	Policy string

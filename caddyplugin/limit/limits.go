@@ -56,8 +56,8 @@ type Limits struct {
 type plan struct {
 	Config
 	policies [levels]string
-	keyed    [levels]*keyed // of ip, user and activity
-	total    *rate.Limiter
+	keyed    [levels]*keyed        // of ip, user and the activities
+	whole    [levels]*rate.Limiter // of the totals
 }
 
 // New makes limits that limit nothing; see Use.
@@ -82,17 +82,16 @@ func (l *Limits) Use(c Config, now time.Time) {
 		}
 		next.policies[level] = limit.policy(level.String())
 		switch level {
-		case IP, User, Activity:
+		case Total, SharedTotal:
+			if next.whole[level] = old.whole[level]; next.whole[level] == nil {
+				next.whole[level] = limit.bucket()
+			}
+			limit.adjust(next.whole[level], now)
+		default:
 			if next.keyed[level] = old.keyed[level]; next.keyed[level] == nil || level == IP && regrouped {
 				next.keyed[level] = newKeyed(limit.Rate, maxKeys)
 			}
 			next.keyed[level].adjust(limit.Rate, now)
-		case Total:
-			if next.total = old.total; next.total == nil {
-				next.total = limit.bucket()
-			}
-			limit.adjust(next.total, now)
-		default: // the count is elsewhere
 		}
 	}
 	l.plan.Store(next)
@@ -116,8 +115,8 @@ func (l *Limits) Enter(addr netip.Addr, now time.Time) (v Verdict) {
 			l.note(&v, p, IP, ok, wait)
 		}
 	}
-	if p.total != nil && !v.Refused {
-		ok, wait := take(p.total, now)
+	if whole := p.whole[Total]; whole != nil && !v.Refused {
+		ok, wait := take(whole, now)
 		l.note(&v, p, Total, ok, wait)
 	}
 	return v
@@ -154,11 +153,16 @@ func (l *Limits) ask(level Level, key string, now time.Time) (v Verdict) {
 	return v
 }
 
-// Lease asks a limit that all edges share, by what this edge has taken of it.
-func (l *Limits) Lease(level Level, lease *Lease, now time.Time) (v Verdict) {
+// Lease asks a limit that all edges share, that of a product or, with SharedTotal,
+// of all, by what this edge has taken of it.
+func (l *Limits) Lease(level Level, product string, lease *Lease, now time.Time) (v Verdict) {
 	p := l.plan.Load()
 	if limit := p.Limits[level]; limit != nil {
-		ok, wait := lease.allow(limit.Rate, now)
+		own := p.whole[level]
+		if k := p.keyed[level]; k != nil {
+			own = k.bucket(maphash.String(k.seed, product), now)
+		}
+		ok, wait := lease.allow(limit.Rate, own, now)
 		l.note(&v, p, level, ok, wait)
 	}
 	return v
@@ -180,7 +184,7 @@ func (l *Limits) note(v *Verdict, p *plan, level Level, ok bool, wait time.Durat
 	v.Refused, v.Level = true, level
 	v.Policy = p.policies[level]
 	seconds := int((wait + time.Second - 1) / time.Second)
-	v.RetryAfter = max(1, seconds) + rand.IntN(2+seconds/4)
+	v.RetryAfter = max(1, seconds) + rand.IntN(1+max(1, seconds/4))
 }
 
 // Stats returns the counters.

@@ -70,6 +70,10 @@ func take(b *rate.Limiter, now time.Time) (ok bool, wait time.Duration) {
 	if b.AllowN(now, 1) {
 		return true, 0
 	}
-	missing := 1 - b.TokensAt(now)
-	return false, max(1, time.Duration(missing/float64(b.Limit())*float64(time.Second)))
+	return false, max(1, lack(b, now))
+}
+
+// lack says how long until a token is there, 0 or less if one is.
+func lack(b *rate.Limiter, now time.Time) time.Duration {
+	return time.Duration((1 - b.TokensAt(now)) / float64(b.Limit()) * float64(time.Second))
 }
