@@ -23,6 +23,17 @@ type Backend struct {
 	At time.Time
 }
 
+// silence is how long an edge or a backend, which both speak once a second or more
+// often, may say nothing before it counts as dead.
+const silence = 3 * time.Second
+
+// silent also holds of a word from after now: the server's clock has gone back since.
+func silent(at, now time.Time) bool { return now.Sub(at).Abs() > silence }
+
+// Silent says whether the backend counts as dead at now, by the server's clock. The
+// broker gives what it had taken to others then.
+func (b Backend) Silent(now time.Time) bool { return silent(b.At, now) }
+
 // PresentBackend notes what a backend has in hand at this moment. inHand is asked
 // after the server's clock: what it counts is as young as At.
 func PresentBackend(ctx context.Context, c redis.Cmdable, id string, inHand func() int) error {

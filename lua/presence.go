@@ -24,6 +24,9 @@ type Edge struct {
 	At time.Time
 }
 
+// Silent says whether the edge counts as dead at now, by the server's clock.
+func (e Edge) Silent(now time.Time) bool { return silent(e.At, now) }
+
 // Present notes an edge's word. It creates no activity and needs none.
 func Present(ctx context.Context, c redis.Cmdable, product string, e Edge) error {
 	word := strconv.FormatInt(e.Epoch, 10) + ":" + strconv.FormatInt(e.Carried, 10) + ":" + strconv.FormatInt(e.At.UnixMilli(), 10)

@@ -11,9 +11,8 @@ import (
 const (
 	// queueWithin bounds the look at a broker that may hang.
 	queueWithin = time.Second
-	// silent makes a backend count as dead. Until the broker has noticed that, it
-	// shows nobody the messages that the backend had taken.
-	silent  = 3 * time.Second
+	// noticed is how long after a backend's last word the broker has noticed its death,
+	// at the latest. Until then it shows nobody the messages that the backend had taken.
 	noticed = 20 * time.Second
 	// onTheWire is how long a message may be between broker and backend, where
 	// neither counts it.
@@ -80,9 +79,9 @@ func (t *traffic) look(ctx context.Context) (way, error) {
 		age := now.Sub(b.At)
 		switch {
 		case b.ID == t.Self || age > noticed:
-		case b.InHand > 0 && age <= silent:
+		case b.InHand > 0 && !b.Silent(now):
 			w.messages += int(b.InHand)
-		case age > silent, b.At.Before(t.quietSince.Add(onTheWire)):
+		case b.Silent(now), b.At.Before(t.quietSince.Add(onTheWire)):
 			w.unheard = true
 		}
 	}

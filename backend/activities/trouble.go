@@ -41,7 +41,7 @@ func (r *around) explain(ctx context.Context, v View) View {
 	r.ask(ctx)
 	running := 0
 	for _, b := range r.backends {
-		if v.Snapshot.Now.Sub(b.At).Abs() <= silent {
+		if !b.Silent(v.Snapshot.Now) {
 			running++
 		}
 	}

@@ -13,8 +13,6 @@ const (
 	// edgesSpeak is how long an edge nobody has heard of yet may take to speak: it
 	// looks at each of its products once a second.
 	edgesSpeak = 1200 * time.Millisecond
-	// silence makes an edge or a backend count as dead.
-	silence = 3 * time.Second
 	// remembered is how long before the hold a dead edge may have spoken last and
 	// still be waited for, until lastWords after the hold: what it carries is
 	// published or in the outbox by then (linger, tries and confirm time-out).
@@ -72,7 +70,6 @@ func (r *rebuild) edges(ctx context.Context, s lua.Snapshot) (string, error) {
 	}
 	carrying, dead := 0, 0
 	for _, e := range all {
-		silent := s.Now.Sub(e.At).Abs()
 		// How long before the hold it spoke last; a word from after now is from before
 		// the server's clock went back.
 		before := max(r.heldAt.Sub(e.At), e.At.Sub(s.Now))
@@ -82,7 +79,7 @@ func (r *rebuild) edges(ctx context.Context, s lua.Snapshot) (string, error) {
 				return "", err
 			}
 		case e.Epoch >= r.epoch && e.Carried == 0, before > remembered:
-		case silent <= silence:
+		case !e.Silent(s.Now):
 			carrying++
 		case s.Now.Sub(r.heldAt) < lastWords:
 			dead++
@@ -147,12 +144,12 @@ func (r *rebuild) queue(ctx context.Context, s lua.Snapshot) (string, error) {
 	}
 	busy := 0
 	for _, b := range backends {
-		switch silent := s.Now.Sub(b.At).Abs(); {
-		case silent > gone:
+		switch {
+		case s.Now.Sub(b.At).Abs() > gone:
 			if err := lua.AbsentBackends(asking, r.Redis, b.ID); err != nil {
 				return "", err
 			}
-		case silent > silence: // the broker gives its messages to others
+		case b.Silent(s.Now):
 		case b.InHand > 0 || b.At.Sub(r.quietSince) < onTheWire:
 			busy++
 		}

@@ -17,8 +17,6 @@ import (
 const (
 	// calm is how long two sums must stand and differ: longer than Redis is told in.
 	calm = 1500 * time.Millisecond
-	// silence makes a backend count as dead.
-	silence = 2 * time.Second
 	// afterCrash is how long after a crash all of its orders are old enough to be
 	// judged.
 	afterCrash = relay.Patience + time.Second
@@ -109,7 +107,7 @@ func (w *Watch) deaths(ctx context.Context, now time.Time) error {
 	silent := make(map[string]bool, len(backends))
 	died := false
 	for _, b := range backends {
-		if clock.Sub(b.At) < silence {
+		if !b.Silent(clock) {
 			continue
 		}
 		silent[b.ID] = true
