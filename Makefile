@@ -46,8 +46,8 @@ vuln: ## Ask Go's vulnerability database about the dependencies
 
 FUZZTIME ?= 10m
 .PHONY: fuzz
-fuzz: ## Feed every parser nonsense, FUZZTIME (10m) each; ONLY=FuzzTicket chooses one
-	sh internal/fuzz.sh $(FUZZTIME) '$(ONLY)'
+fuzz: ## Feed every parser nonsense, FUZZTIME (10m) each; ONLY=FuzzCheck chooses one
+	sh internal/fuzz.sh '$(FUZZTIME)' '$(ONLY)'
 
 .PHONY: caddy
 caddy: ## Build bin/caddy with the plugin, as xcaddy.toml says
@@ -59,9 +59,11 @@ SEED ?= 1
 faults: servers ## Break everything during sales, ROUNDS times each; ONLY='a;b' chooses kinds
 	go run ./e2e/faults/cmd/faults -rounds $(ROUNDS) -seed $(SEED) -only '$(ONLY)'
 
+STRANGERS ?= 1000000
+WITHIN ?= 110s
 .PHONY: flood
-flood: servers ## A million strangers and an abuser against an edge on which honest buyers buy
-	go run ./bench/flood
+flood: servers ## STRANGERS (a million), WITHIN 110s, and an abuser against an edge on which honest buyers buy
+	go run ./bench/flood --strangers '$(STRANGERS)' --within '$(WITHIN)'
 
 .PHONY: bench
 bench: servers ## Measure, as ratios to a bare Caddy and to the naive way, in one run

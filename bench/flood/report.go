@@ -35,35 +35,79 @@ type seen struct {
 	keys              string  // addresses told apart at the end
 }
 
-// judge names what is not as it should be.
-func (s seen) judge(o options) []string {
-	var wrong []string
-	add := func(format string, values ...any) { wrong = append(wrong, fmt.Sprintf(format, values...)) }
-	if n := s.strangers.total(); n != o.strangers {
-		add("%d of %d strangers called within %v; this machine is too slow, allow more by --within", n, o.strangers, o.within)
+// finding is what became of one check.
+type finding string
+
+// The findings.
+const (
+	held     finding = "held"
+	wrong    finding = "WRONG"
+	unproven finding = "NOT PROVEN" // this machine was too slow to put it to the test
+)
+
+// check is one thing that a run has to show.
+type check struct {
+	finding
+	words string
+}
+
+// judge says of each check whether it held.
+func (s seen) judge(o options) []check {
+	var checks []check
+	judge := func(ok bool, otherwise finding, good, bad string) {
+		c := check{held, good}
+		if !ok {
+			c = check{otherwise, bad}
+		}
+		checks = append(checks, c)
 	}
-	if s.strangers.other > 0 {
-		add("%d strangers got an answer that is neither the shop's nor a limit's", s.strangers.other)
+	called := s.strangers.total()
+	judge(called == o.strangers, unproven,
+		fmt.Sprintf("all %d strangers called", called),
+		fmt.Sprintf("%d of %d strangers called within %v; this machine is too slow now, allow more by --within, or send fewer by --strangers", called, o.strangers, o.within))
+	judge(s.strangers.other == 0, wrong,
+		"each stranger got an answer, the shop's or a limit's",
+		fmt.Sprintf("%d strangers got an answer that is neither the shop's nor a limit's", s.strangers.other))
+	judge(s.strangers.limited*1000 <= called, wrong,
+		"strangers were let in",
+		fmt.Sprintf("%d strangers were limited at their first call", s.strangers.limited))
+	most := uint64(ipBurst + math.Ceil(s.took.Hours()*ipPerHour))
+	judge(s.abuser.letIn <= most, wrong,
+		fmt.Sprintf("the abuser was let in %d times, of %d that are his share", s.abuser.letIn, most),
+		fmt.Sprintf("the abuser was let in %d times, %d are his share", s.abuser.letIn, most))
+	least := uint64(float64(o.abuse) * s.took.Seconds() * 0.8)
+	judge(s.abuser.total() >= least, unproven,
+		fmt.Sprintf("the abuser called %d times", s.abuser.total()),
+		fmt.Sprintf("the abuser called %d times only, %d were planned; this machine is too busy now", s.abuser.total(), least))
+	judge(s.abuser.other == 0, wrong,
+		"each of his answers was the shop's or a limit's",
+		fmt.Sprintf("the abuser got %d answers that are neither the shop's nor a limit's", s.abuser.other))
+	judge(s.served == o.honest, wrong,
+		fmt.Sprintf("all %d honest buyers were served", s.served),
+		fmt.Sprintf("%d of %d honest buyers were served; first failure: %s", s.served, o.honest, s.failure))
+	judge(s.peak <= o.memory, wrong,
+		fmt.Sprintf("the edge needed %.0f MiB, of %.0f at most", s.peak, o.memory),
+		fmt.Sprintf("the edge needed %.0f MiB, more than %.0f", s.peak, o.memory))
+	return checks
+}
+
+// conclude prints the checks and returns the exit code.
+func conclude(w io.Writer, checks []check) int {
+	count := map[finding]int{}
+	for _, c := range checks {
+		count[c.finding]++
+		fmt.Fprintf(w, "%-11s %s\n", c.finding, c.words)
 	}
-	if s.strangers.limited*1000 > s.strangers.total() {
-		add("%d strangers were limited at their first call", s.strangers.limited)
+	switch {
+	case count[wrong] > 0:
+		fmt.Fprintf(w, "\n%d of %d checks are WRONG.\n", count[wrong], len(checks))
+		return exitWrong
+	case count[unproven] > 0:
+		fmt.Fprintln(w, "\nNOT PROVEN: nothing is wrong, but this was not the whole test.")
+		return exitUnproven
 	}
-	if most := uint64(ipBurst + math.Ceil(s.took.Hours()*ipPerHour)); s.abuser.letIn > most {
-		add("the abuser was let in %d times, %d are his share", s.abuser.letIn, most)
-	}
-	if least := uint64(float64(o.abuse) * s.took.Seconds() * 0.8); s.abuser.total() < least {
-		add("the abuser called %d times only, %d were planned; the machine is too busy", s.abuser.total(), least)
-	}
-	if s.abuser.other > 0 {
-		add("the abuser got %d answers that are neither the shop's nor a limit's", s.abuser.other)
-	}
-	if s.served != o.honest {
-		add("%d of %d honest buyers were served; first failure: %s", s.served, o.honest, s.failure)
-	}
-	if s.peak > o.memory {
-		add("the edge needed %.0f MiB, more than %.0f", s.peak, o.memory)
-	}
-	return wrong
+	fmt.Fprintln(w, "\nThe abuser stayed limited, everybody honest was served, and the memory is within its bound.")
+	return exitDone
 }
 
 func (s seen) print(w io.Writer) {
