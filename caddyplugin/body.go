@@ -5,12 +5,17 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/seckill-edge/seckill/internal/order"
 )
 
-// maxBody bounds the body of a request to buy, in bytes.
-const maxBody = 4 << 10
+const (
+	// maxBody bounds the body of a request to buy, in bytes.
+	maxBody = 4 << 10
+	// bodyWithin is how long a body may take where the server has no bound.
+	bodyWithin = 5 * time.Second
+)
 
 // errBodyTooLarge reports a body of more than maxBody bytes, or one beyond a
 // smaller bound that the server sets.
@@ -23,13 +28,14 @@ var bodies = sync.Pool{New: func() any { return new([maxBody + 1]byte) }}
 // readQuantity reads how many units a request asks for. A request without a
 // body asks for one; ok is false if the body is none of the form that
 // parseQuantity describes.
-func readQuantity(r *http.Request) (quantity int, ok bool, err error) {
+func readQuantity(w http.ResponseWriter, r *http.Request) (quantity int, ok bool, err error) {
 	if r.ContentLength == 0 || r.Body == nil {
 		return 1, true, nil
 	}
 	if r.ContentLength > maxBody {
 		return 0, false, errBodyTooLarge
 	}
+	unbound := bound(w, r)
 	buffer := bodies.Get().(*[maxBody + 1]byte)
 	defer bodies.Put(buffer)
 	n := 0
@@ -50,11 +56,26 @@ func readQuantity(r *http.Request) (quantity int, ok bool, err error) {
 		return 0, false, errBodyTooLarge
 	case !errors.Is(err, io.EOF): // cut short: what came may be half of what was meant
 		return 0, false, err
-	case n == 0:
+	}
+	unbound()
+	if n == 0 {
 		return 1, true, nil
 	}
 	quantity, ok = parseQuantity(buffer[:n])
 	return quantity, ok, nil
+}
+
+// bound bounds the time that a body takes, unless the server does so itself. That
+// of HTTP/3 never does: no time-out of a config is for it. The bound is taken off
+// once the body is complete, or it would end the request's context while Redis is
+// asked; of one that is not, the server may still read the rest.
+func bound(w http.ResponseWriter, r *http.Request) (unbound func()) {
+	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && server.ReadTimeout > 0 {
+		return func() {}
+	}
+	to := http.NewResponseController(w)
+	_ = to.SetReadDeadline(time.Now().Add(bodyWithin)) // all of Caddy's servers can
+	return func() { _ = to.SetReadDeadline(time.Time{}) }
 }
 
 // parseQuantity reads {"quantity":n}, n a literal from 1 to order.MaxQuantity

@@ -136,7 +136,7 @@ func TestReadQuantity(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "/", tc.body)
 			r.ContentLength = tc.length
-			got, ok, err := readQuantity(r)
+			got, ok, err := readQuantity(httptest.NewRecorder(), r)
 			require.ErrorIs(t, err, tc.err)
 			require.Equal(t, tc.ok, ok)
 			require.Equal(t, tc.want, got)

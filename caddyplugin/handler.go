@@ -68,6 +68,7 @@ type seller interface {
 	Admit(product, user string) (orderID string, err error)
 	Refused()
 	Reserve(context.Context, gate.Click) gate.Decision
+	Known(gate.Click) (gate.Decision, bool)
 	View(ctx context.Context, product string) (gate.View, lua.Outcome)
 	Fate(ctx context.Context, product, user, orderID string) (gate.Fate, error)
 	Follow(product, user string, f gate.Fate) (*gate.Stream, error)
@@ -158,7 +159,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 }
 
 func (h *Handler) buy(w http.ResponseWriter, r *http.Request, product, user string) {
-	quantity, ok, err := readQuantity(r)
+	quantity, ok, err := readQuantity(w, r)
 	switch {
 	case errors.Is(err, errBodyTooLarge):
 		bodyTooLarge.write(w, 0)
@@ -176,7 +177,11 @@ func (h *Handler) buy(w http.ResponseWriter, r *http.Request, product, user stri
 	if !h.takeTicket(w, r, &click) {
 		return
 	}
-	decision := h.gate.Reserve(r.Context(), click)
+	h.answer(w, click, h.gate.Reserve(r.Context(), click))
+}
+
+// answer says how a click was decided.
+func (h *Handler) answer(w http.ResponseWriter, click gate.Click, decision gate.Decision) {
 	if !let(w, &decision.Limit) {
 		return
 	}

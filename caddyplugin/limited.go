@@ -43,8 +43,13 @@ type entrance interface {
 }
 
 // enter asks the limits on the client's address and on the whole; false if it has
-// answered the request with their refusal.
+// answered the request with their refusal, or because nobody can know yet whose
+// it is.
 func enter(w http.ResponseWriter, r *http.Request, e entrance) bool {
+	if early(r) {
+		tooEarly.write(w, 0)
+		return false
+	}
 	v := e.Enter(clientAddress(r))
 	return let(w, &v)
 }
