@@ -36,6 +36,7 @@ type script struct {
 	user     limit.Verdict
 	decision gate.Decision
 	offer    gate.Offer
+	known    map[string]gate.Decision // by order id or key
 	view     gate.View
 	outcome  lua.Outcome
 	fate     gate.Fate
@@ -59,6 +60,14 @@ func (s *script) Reserve(_ context.Context, c gate.Click) gate.Decision {
 	d := s.decision
 	d.Quantity = c.Quantity
 	return d
+}
+
+func (s *script) Known(c gate.Click) (gate.Decision, bool) {
+	d, ok := s.known[c.Key]
+	if !ok {
+		d, ok = s.known[c.OrderID]
+	}
+	return d, ok
 }
 
 func (s *script) Offer(_ context.Context, product string) gate.Offer {

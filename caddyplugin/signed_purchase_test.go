@@ -19,7 +19,7 @@ func TestSignedPurchase(t *testing.T) {
 		e.sell(10, 1)
 		e.load(e.config("ticket_keys {env.TEST_TICKET_SECRET}\n\t\tticket_life 3s", tokenSite(t)+"\n\tseckill {\n\t\trequire_ticket on\n\t}"))
 		e.waitOpen()
-		ask := func(path, user, ticket string) reply {
+		ask := func(path, user, ticket string, key ...string) reply {
 			return e.again(func() (reply, error) {
 				r, err := http.NewRequest(http.MethodPost, "http://"+e.site+path, strings.NewReader(""))
 				require.NoError(t, err)
@@ -30,6 +30,7 @@ func TestSignedPurchase(t *testing.T) {
 				if ticket != "" {
 					r.Header.Set("Seckill-Ticket", ticket)
 				}
+				r.Header["Idempotency-Key"] = key
 				return e.do(r)
 			})
 		}
@@ -45,7 +46,8 @@ func TestSignedPurchase(t *testing.T) {
 		require.EqualValues(t, lua.NoTicket, missing.document(t)["code"])
 		require.Equal(t, 403, ask("/seckill/1001", "bob", ticketOf("alice")).status)
 
-		bought := ask("/seckill/1001", "alice", ticketOf("alice"))
+		hers := ticketOf("alice")
+		bought := ask("/seckill/1001", "alice", hers, "a-lost-answer")
 		require.Equal(t, 202, bought.status, "%s", bought.body)
 		id := bought.document(t)["order_id"].(string)
 		again := ask("/seckill/1001", "alice", ticketOf("alice"))
@@ -61,12 +63,24 @@ func TestSignedPurchase(t *testing.T) {
 		require.Equal(t, 403, late.status)
 		require.Equal(t, "urn:seckill:ticket_expired", late.document(t)["type"])
 
+		// Whoever has lost the answer hears of his order again, when he can have no
+		// ticket any more, too; whoever has none buys nothing by that.
+		for _, known := range []reply{
+			ask("/seckill/1001", "alice", hers), ask("/seckill/1001", "alice", "", "a-lost-answer"),
+			ask("/seckill/1001", "alice", "no ticket", "a-lost-answer"),
+		} {
+			require.Equal(t, 202, known.status, "%s", known.body)
+			require.Equal(t, id, known.document(t)["order_id"])
+		}
+		require.Equal(t, 403, ask("/seckill/1001", "alice", "", "another-key").status)
+		require.Equal(t, 403, ask("/seckill/1001", "bob", hers, "a-lost-answer").status)
+
 		e.queued(map[string]string{"alice": id})
 		left, err := e.store.Get(t.Context(), "seckill:stock:{1001}").Int()
 		require.NoError(t, err)
 		require.Equal(t, 9, left)
 		require.Equal(t, "1", e.figure(`caddy_seckill_tickets_total{result="expired"}`))
-		require.Equal(t, "3", e.figure(`caddy_seckill_answers_total{outcome="no_ticket"}`))
+		require.Equal(t, "5", e.figure(`caddy_seckill_answers_total{outcome="no_ticket"}`))
 		require.NotContains(t, string(e.adminGet("/config/").body), ticketSecret)
 		require.NotContains(t, string(e.adminGet("/config/").body), loginSecret)
 	})

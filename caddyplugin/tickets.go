@@ -107,11 +107,6 @@ func (h *Handler) takeTicket(w http.ResponseWriter, r *http.Request, c *gate.Cli
 	switch {
 	case len(values) == 0 && !h.RequireTicket:
 		return true
-	case len(values) == 0:
-		h.tickets.missing.Inc()
-		h.gate.Refused()
-		ticketMissing.write(w, 0)
-		return false
 	case len(values) > 1:
 		h.gate.Refused()
 		h.refuseTicket(w, ticket.Forged)
@@ -122,16 +117,46 @@ func (h *Handler) takeTicket(w http.ResponseWriter, r *http.Request, c *gate.Cli
 		refusalOf(min(offer.Outcome, lua.BadArguments)).write(w, offer.RetryAfter)
 		return false
 	}
-	holder := ticket.Holder{UserID: c.UserID, ProductID: c.ProductID, ActivityID: offer.ActivityID}
-	id, flaw := h.tickets.keys.Check(values[0], holder, offer.Now)
-	if flaw != ticket.None {
-		h.gate.Refused()
-		h.refuseTicket(w, flaw)
+	if len(values) == 0 {
+		if !h.answerKnown(w, *c) {
+			h.refuseWithout(w, offer)
+		}
 		return false
 	}
-	h.tickets.taken[ticket.None].Inc()
+	holder := ticket.Holder{UserID: c.UserID, ProductID: c.ProductID, ActivityID: offer.ActivityID}
+	id, flaw := h.tickets.keys.Check(values[0], holder, offer.Now)
 	c.OrderID, c.ActivityID = id, offer.ActivityID
-	return true
+	if flaw == ticket.None {
+		h.tickets.taken[ticket.None].Inc()
+		return true
+	}
+	if !h.answerKnown(w, *c) {
+		h.gate.Refused()
+		h.refuseTicket(w, flaw)
+	}
+	return false
+}
+
+// answerKnown answers who may not buy with what he has bought before by the same
+// Idempotency-Key or ticket: a client that has lost the answer asks again, perhaps
+// after its ticket has expired. False if that is nothing.
+func (h *Handler) answerKnown(w http.ResponseWriter, c gate.Click) bool {
+	decision, ok := h.gate.Known(c)
+	if ok {
+		h.answer(w, c, decision)
+	}
+	return ok
+}
+
+// refuseWithout answers who has no ticket, be it that nobody can have one yet.
+func (h *Handler) refuseWithout(w http.ResponseWriter, offer gate.Offer) {
+	if offer.Outcome == lua.NotStarted {
+		refusalOf(lua.NotStarted).write(w, offer.RetryAfter)
+		return
+	}
+	h.tickets.missing.Inc()
+	h.gate.Refused()
+	ticketMissing.write(w, 0)
 }
 
 func (h *Handler) refuseTicket(w http.ResponseWriter, flaw ticket.Flaw) {

@@ -139,6 +139,61 @@ func TestTakeTicket(t *testing.T) {
 	}
 }
 
+// TestKnownWithoutTicket: who cannot buy any more is told what he has bought.
+func TestKnownWithoutTicket(t *testing.T) {
+	alice := ticket.Holder{UserID: "alice", ProductID: "1001", ActivityID: "a1"}
+	expired := newTestTickets(t).keys.Sign(alice, orderID, noon)
+	stolen := newTestTickets(t).keys.Sign(ticket.Holder{UserID: "bob", ProductID: "1001", ActivityID: "a1"}, orderID, noon)
+	first := gate.Decision{OrderID: orderID, Repeat: true, Quantity: 1, ResolveBy: resolveBy}
+	for name, tc := range map[string]struct {
+		ticket, key string
+		status      int
+	}{
+		"expired":             {expired, "", 202},
+		"expired, new key":    {expired, "unknown", 202},
+		"expired, known key":  {expired, "known", 202},
+		"none, known key":     {"", "known", 202},
+		"none, unknown key":   {"", "unknown", 403},
+		"none":                {"", "", 403},
+		"forged, known key":   {"x", "known", 202},
+		"forged, key reused":  {"x", "reused", 422},
+		"stolen":              {stolen, "", 403},
+		"stolen, unknown key": {stolen, "unknown", 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript()
+			s.offer = gate.Offer{ActivityID: "a1", Now: noon}
+			s.known = map[string]gate.Decision{orderID: first, "known": first, "reused": {Outcome: lua.KeyReused}}
+			h := newTestHandler(s)
+			h.tickets, h.RequireTicket = newTestTickets(t), true
+			r := post("")
+			if tc.ticket != "" {
+				r.Header.Set(ticketHeader, tc.ticket)
+			}
+			if tc.key != "" {
+				r.Header.Set("Idempotency-Key", tc.key)
+			}
+			answer := serve(t, h, r)
+			require.Equal(t, tc.status, answer.StatusCode)
+			require.Zero(t, s.click, "nothing is reserved")
+			if tc.status == 202 {
+				require.Equal(t, orderID, document(t, answer)["order_id"])
+			}
+		})
+	}
+}
+
+// Who has no ticket because nobody can have one yet is told when to come.
+func TestNoTicketBeforeTheStart(t *testing.T) {
+	s := newScript()
+	s.offer = gate.Offer{Outcome: lua.NotStarted, RetryAfter: 5 * time.Second, ActivityID: "a1", Now: noon}
+	h := newTestHandler(s)
+	h.tickets, h.RequireTicket = newTestTickets(t), true
+	answer := serve(t, h, post(""))
+	requireProblem(t, answer, 403, int(lua.NotStarted))
+	require.Equal(t, "5", answer.Header.Get("Retry-After"))
+}
+
 // Where nobody knows the activity, nobody can say whether a ticket is good for it.
 func TestTicketWithoutActivity(t *testing.T) {
 	for outcome, status := range map[lua.Outcome]int{lua.NoProduct: 404, lua.Held: 503, lua.Ended: 410} {

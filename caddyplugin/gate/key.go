@@ -32,6 +32,27 @@ func (g *Gate) repeatOfLate(c Click, key string) (Decision, bool) {
 	return Decision{}, false
 }
 
+// Known answers a click that may buy nothing any more with the first order of its
+// key, or with that of its order id; false if this buyer has none. It asks Redis,
+// grouped, so the caller should know that the product has an activity.
+func (g *Gate) Known(c Click) (Decision, bool) {
+	if c.Key == "" && c.OrderID == "" {
+		return Decision{}, false
+	}
+	key := hashedKey(c)
+	if d, ok := g.repeatOfLate(c, key); ok {
+		return d, true
+	}
+	return g.recorded(c, key)
+}
+
+func hashedKey(c Click) string {
+	if c.Key == "" {
+		return ""
+	}
+	return lua.HashKey(c.ProductID, c.UserID, c.Key)
+}
+
 // repeatOfKnown answers a click that is refused from memory, by its buyer's
 // record; false if there is no order of this key or id, and the refusal stands.
 func (g *Gate) repeatOfKnown(s *sale, c Click, key string, refusal lua.Outcome) (Decision, bool) {
@@ -39,6 +60,11 @@ func (g *Gate) repeatOfKnown(s *sale, c Click, key string, refusal lua.Outcome) 
 	if key == "" && c.OrderID == "" || away || refusal == lua.BadArguments || refusal == lua.NoProduct {
 		return Decision{}, false
 	}
+	return g.recorded(c, key)
+}
+
+// recorded looks for a click's order in its buyer's record.
+func (g *Gate) recorded(c Click, key string) (Decision, bool) {
 	text, err := g.records.read(c.ProductID, c.UserID)
 	if err != nil {
 		return g.refuse(lua.Held, "", time.Second), true

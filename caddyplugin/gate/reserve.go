@@ -20,10 +20,7 @@ func (g *Gate) Reserve(ctx context.Context, c Click) Decision {
 	if s != nil {
 		refusal, retry = s.refusal(now, c.Quantity)
 	}
-	key := ""
-	if c.Key != "" {
-		key = lua.HashKey(c.ProductID, c.UserID, c.Key)
-	}
+	key := hashedKey(c)
 	if d, ok := g.repeatOfLate(c, key); ok {
 		return d
 	}

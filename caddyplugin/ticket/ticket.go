@@ -90,7 +90,8 @@ func (k *Keys) Sign(h Holder, orderID string, expires time.Time) string {
 }
 
 // Check says which order the ticket is good for, if h holds it at now; or what is
-// wrong with it, and no order then. It compares in constant time what is secret.
+// wrong with it. Of one that has expired it names the order all the same: its holder
+// may ask what it has bought. It compares in constant time what is secret.
 func (k *Keys) Check(ticket string, h Holder, now time.Time) (orderID string, flaw Flaw) {
 	if len(ticket) != Length || !order.ValidID(ticket[:order.IDLength]) {
 		return "", Forged
@@ -104,10 +105,10 @@ func (k *Keys) Check(ticket string, h Holder, now time.Time) (orderID string, fl
 			break
 		}
 	}
-	if flaw != None {
+	if flaw != None && flaw != Expired {
 		return "", flaw
 	}
-	return orderID, None
+	return orderID, flaw
 }
 
 func (s *signer) check(ticket string, h Holder, now time.Time) Flaw {

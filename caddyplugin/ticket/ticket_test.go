@@ -71,7 +71,7 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, flaw := k.Check(tc.ticket, tc.holder, now.Add(tc.after))
 			require.Equal(t, tc.want.String(), flaw.String())
-			if tc.want == None {
+			if tc.want == None || tc.want == Expired {
 				require.Equal(t, id, got)
 			} else {
 				require.Empty(t, got)
@@ -153,10 +153,11 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, user, product, activity string, ms int64) {
 		h := Holder{UserID: user, ProductID: product, ActivityID: activity}
 		got, flaw := k.Check(text, h, now.Add(time.Duration(ms)*time.Millisecond))
-		if flaw != None {
+		if flaw != None && flaw != Expired {
 			require.Empty(t, got)
 			return
 		}
+		require.Equal(t, ms >= 60_000, flaw == Expired)
 		require.Equal(t, good, text)
 		require.Equal(t, alice, h)
 		require.Equal(t, id, got)
