@@ -158,7 +158,7 @@ func address(option, value, fallback string) (string, error) {
 	if value == "" {
 		return fallback, nil
 	}
-	resolved, err := caddy.NewReplacer().ReplaceOrErr(value, true, true)
+	resolved, err := resolvePlaceholders(value)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w; set what the placeholder names, or write the value itself", option, err)
 	}

@@ -1,6 +1,8 @@
 package caddyplugin
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,7 +56,10 @@ func surplus(d *caddyfile.Dispenser) (int, error) {
 		if d.Val() == "off" {
 			return -1, nil
 		}
-		d.Prev()
+		if n, err := strconv.Atoi(d.Val()); err == nil && gate.SurplusBound.Has(n) {
+			return n, nil
+		}
+		return 0, d.Errf("surplus %q is neither a whole number from %v nor off", d.Val(), gate.SurplusBound)
 	}
 	return number(d, gate.SurplusBound)
 }
@@ -68,6 +73,9 @@ func surplus(d *caddyfile.Dispenser) (int, error) {
 // only ip has ipv4 and ipv6.
 func (l *Limits) parseLimit(d *caddyfile.Dispenser, seen options) error {
 	args := d.RemainingArgs()
+	if slices.Contains(args, "") {
+		return d.Err("limit: a word is empty; a variable that stands for nothing has no default")
+	}
 	shared := len(args) > 0 && args[0] == "shared"
 	if shared {
 		args = args[1:]
@@ -90,6 +98,9 @@ func (l *Limits) parseLimit(d *caddyfile.Dispenser, seen options) error {
 	limit := new(IPLimit)
 	if err := limit.parse(d, name, args[1:], level == "ip"); err != nil {
 		return err
+	}
+	if err := limit.validate(shared); err != nil {
+		return d.Errf("%s: %v", name, err)
 	}
 	place(limit)
 	return nil
@@ -135,13 +146,14 @@ func (l *IPLimit) parse(d *caddyfile.Dispenser, name string, args []string, ip b
 			continue
 		}
 		var to *int
+		most := math.MaxInt
 		switch {
 		case word == "burst":
 			to = &l.Burst
 		case word == "ipv4" && ip:
-			to = &l.IPv4Prefix
+			to, most = &l.IPv4Prefix, ipv4Bits
 		case word == "ipv6" && ip:
-			to = &l.IPv6Prefix
+			to, most = &l.IPv6Prefix, ipv6Bits
 		}
 		if to == nil || *to != 0 {
 			return d.Errf("%s: %q is not known here, or given twice; burst <events> and shadow may follow the rate, with ip also ipv4 <bits> and ipv6 <bits>", name, word)
@@ -149,8 +161,12 @@ func (l *IPLimit) parse(d *caddyfile.Dispenser, name string, args []string, ip b
 		if args = args[1:]; len(args) == 0 {
 			return d.Errf("%s: %s needs a number", name, word)
 		}
-		if *to, err = strconv.Atoi(args[0]); err != nil || *to < 1 {
-			return d.Errf("%s: %s %q is not a whole number from 1", name, word, args[0])
+		if *to, err = strconv.Atoi(args[0]); err != nil || *to < 1 || *to > most {
+			bound := "from 1"
+			if most < math.MaxInt {
+				bound = fmt.Sprintf("from 1 to %d", most)
+			}
+			return d.Errf("%s: %s %q is not a whole number %s", name, word, args[0], bound)
 		}
 	}
 	return nil

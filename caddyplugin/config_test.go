@@ -2,6 +2,8 @@ package caddyplugin
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -81,6 +83,9 @@ func TestConfigJSON(t *testing.T) {
 		"ipv4_prefix":  {`{"apps":{"seckill":{"limits":{"ip":{"events":1,"per":"1s","ipv4_prefix":33}}}}}`, "ipv4_prefix 33"},
 		"allow":        {`{"apps":{"seckill":{"limits":{"allow":["10.0.0.0/8","shop.example"]}}}}`, "limits: allow: \"shop.example\""},
 		"deny":         {`{"apps":{"seckill":{"limits":{"deny":["{env.SECKILL_NO_SUCH}"]}}}}`, "limits: deny: "},
+		"no file":      {`{"apps":{"seckill":{"limits":{"deny":["{file./no/such/list}"]}}}}`, "limits: deny: {file./no/such/list}: open /no/such/list: no such file"},
+		"no URL":       {`{"apps":{"seckill":{"redis":"{file./no/such/url}"}}}`, "redis: {file./no/such/url}: open /no/such/url: no such file"},
+		"no secret":    {`{"apps":{"seckill":{"ticket_keys":["{file./no/such/secret}"]}}}`, "ticket_keys: {file./no/such/secret}: open /no/such/secret: no such file"},
 		"surplus":      {`{"apps":{"seckill":{"surplus":1001}}}`, "surplus 1001"},
 		"path_prefix":  {`{"apps":{"seckill":{},"http":{"servers":{"s":{"listen":["127.0.0.1:0"],"routes":[{"handle":[{"handler":"seckill","path_prefix":"sale"}]}]}}}}}`, "path_prefix"},
 		"unknown":      {`{"apps":{"seckill":{"database":"x"}}}`, "database"},
@@ -97,6 +102,18 @@ func TestConfigJSON(t *testing.T) {
 			}
 			require.ErrorContains(t, err, tc.want)
 		})
+	}
+}
+
+// Whoever takes the last line out of a list has an empty one, not a broken config.
+func TestEmptyList(t *testing.T) {
+	for _, content := range []string{"", "\n", " \n\n", "# nobody\n"} {
+		path := filepath.Join(t.TempDir(), "deny")
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		l := Limits{Deny: []string{"{file." + path + "}", "192.0.2.1"}}
+		c, err := l.resolve()
+		require.NoError(t, err, "%q", content)
+		require.Equal(t, 1, c.Deny.Len())
 	}
 }
 

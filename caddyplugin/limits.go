@@ -1,6 +1,7 @@
 package caddyplugin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,8 +16,9 @@ import (
 // How much of an address one client has, in bits, for who says nothing: a whole
 // IPv4 address, and of IPv6 what one customer is given.
 const (
-	defaultIPv4Prefix = 32
-	defaultIPv6Prefix = 64
+	defaultIPv4Prefix  = 32
+	defaultIPv6Prefix  = 64
+	ipv4Bits, ipv6Bits = 32, 128
 )
 
 // Limits are the limits on calls, each of them optional, and the lists. What
@@ -66,6 +68,17 @@ type IPLimit struct {
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
 }
 
+func (l *Limit) rate() limit.Rate {
+	return limit.Rate{Events: l.Events, Per: time.Duration(l.Per), Burst: cmp.Or(l.Burst, l.Events)}
+}
+
+func (l *Limit) validate(shared bool) error {
+	if shared {
+		return l.rate().ValidateShared()
+	}
+	return l.rate().Validate()
+}
+
 // resolve translates the limits; nil are none.
 func (l *Limits) resolve() (limit.Config, error) {
 	c := limit.Config{IPv4Bits: defaultIPv4Prefix, IPv6Bits: defaultIPv6Prefix}
@@ -85,8 +98,11 @@ func (l *Limits) resolve() (limit.Config, error) {
 		if ip.IPv6Prefix != 0 {
 			c.IPv6Bits = ip.IPv6Prefix
 		}
-		if c.IPv4Bits < 1 || c.IPv4Bits > 32 || c.IPv6Bits < 1 || c.IPv6Bits > 128 {
-			errs = append(errs, fmt.Errorf("limits: ip: ipv4_prefix %d and ipv6_prefix %d: must be 1 to 32 and 1 to 128", c.IPv4Bits, c.IPv6Bits))
+		if c.IPv4Bits < 1 || c.IPv4Bits > ipv4Bits {
+			errs = append(errs, fmt.Errorf("limits: ip: ipv4_prefix %d: must be 1 to %d bits", c.IPv4Bits, ipv4Bits))
+		}
+		if c.IPv6Bits < 1 || c.IPv6Bits > ipv6Bits {
+			errs = append(errs, fmt.Errorf("limits: ip: ipv6_prefix %d: must be 1 to %d bits", c.IPv6Bits, ipv6Bits))
 		}
 	}
 	for _, level := range limit.Levels {
@@ -94,18 +110,10 @@ func (l *Limits) resolve() (limit.Config, error) {
 		if g == nil {
 			continue
 		}
-		r := limit.Rate{Events: g.Events, Per: time.Duration(g.Per), Burst: g.Burst}
-		if r.Burst == 0 {
-			r.Burst = r.Events
-		}
-		validate := r.Validate
-		if level.Shared() {
-			validate = r.ValidateShared
-		}
-		if err := validate(); err != nil {
+		if err := g.validate(level.Shared()); err != nil {
 			errs = append(errs, fmt.Errorf("limits: %v: %w", level, err))
 		}
-		c.Limits[level] = &limit.Limit{Rate: r, Shadow: g.Shadow}
+		c.Limits[level] = &limit.Limit{Rate: g.rate(), Shadow: g.Shadow}
 	}
 	var err error
 	if c.Allow, err = prefixes("allow", l.Allow); err != nil {
@@ -125,7 +133,10 @@ const maxList = 1 << 20
 func prefixes(list string, entries []string) (limit.Prefixes, error) {
 	texts := make([]string, len(entries))
 	for i, entry := range entries {
-		text, err := caddy.NewReplacer().ReplaceOrErr(entry, true, true)
+		text, err := resolvePlaceholders(entry)
+		if err != nil && emptyFile(entry) { // its last line was taken away
+			continue
+		}
 		if err != nil {
 			return limit.Prefixes{}, fmt.Errorf("limits: %s: %w; set what the placeholder names", list, err)
 		}

@@ -1,10 +1,10 @@
 package caddyplugin
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
-
-	"github.com/caddyserver/caddy/v2"
 )
 
 // secretOf reads a secret from where a placeholder says: the environment or a
@@ -15,7 +15,10 @@ func secretOf(option, placeholder string) (string, error) {
 	if err := checkSecret(option, placeholder); err != nil {
 		return "", err
 	}
-	secret, err := caddy.NewReplacer().ReplaceOrErr(placeholder, true, true)
+	secret, err := resolvePlaceholders(placeholder)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return "", fmt.Errorf("%s: %w", option, err)
+	}
 	if err != nil {
 		return "", fmt.Errorf("%s: there is nothing at %s; set it before Caddy starts", option, placeholder)
 	}

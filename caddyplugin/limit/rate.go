@@ -28,7 +28,7 @@ func (r Rate) Validate() error {
 	case r.Events < 1 || r.Events > maxEvents:
 		return fmt.Errorf("%d events: must be 1 to %d", r.Events, maxEvents)
 	case r.Per < time.Millisecond || r.Per > maxPer:
-		return fmt.Errorf("events per %v: must be per 1ms to %v", r.Per, maxPer)
+		return fmt.Errorf("%d/%v: the duration must be 1ms to 24h", r.Events, r.Per)
 	case r.Burst < 1 || r.Burst > maxEvents:
 		return fmt.Errorf("burst %d: must be 1 to %d", r.Burst, maxEvents)
 	}
