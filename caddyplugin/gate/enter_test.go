@@ -121,7 +121,8 @@ func TestSharedLimitWithoutRedis(t *testing.T) {
 			let++
 		}
 	}
-	require.Equal(t, 30-1, let, "its burst, of which the first call has taken one")
+	require.GreaterOrEqual(t, let, 16, "a lease")
+	require.LessOrEqual(t, let, 30-1, "its burst, of which the first call has taken one")
 	require.Positive(t, b.Stats().Leases.Alone)
 	restart()
 	require.Eventually(t, func() bool { b.Enter(netip.Addr{}); return b.Stats().Leases.Away == 0 }, 10*time.Second, time.Millisecond)

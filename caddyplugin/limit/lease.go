@@ -90,7 +90,7 @@ func (l *Lease) allow(r Rate, own *rate.Limiter, now time.Time) (ok bool, wait t
 	l.mu.Lock()
 	ok, wait, n := l.allowLocked(r, own, now)
 	l.mu.Unlock()
-	if n > 0 && !l.start(func(ctx context.Context) { l.ask(ctx, r, n) }) {
+	if n > 0 && !l.start(func(ctx context.Context) { l.ask(ctx, r, own, n) }) {
 		l.mu.Lock()
 		l.asking = false
 		l.mu.Unlock()
@@ -147,8 +147,9 @@ func (r Rate) ahead() int {
 	return min(r.Burst, max(int(few), aheadLeast))
 }
 
-// ask takes n tokens of the shared count.
-func (l *Lease) ask(ctx context.Context, r Rate, n int) {
+// ask takes n tokens of the shared count. When the edges cease to count together each
+// begins with one lease: a moment without Redis is to be no burst of each of them.
+func (l *Lease) ask(ctx context.Context, r Rate, own *rate.Limiter, n int) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	got, err := l.take(ctx, r, n)
@@ -157,11 +158,16 @@ func (l *Lease) ask(ctx context.Context, r Rate, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asking, l.asked = false, now
-	if l.alone = err != nil; l.alone {
+	if err != nil {
 		l.stats.Failures.Add(1)
 		l.next = now.Add(askAway)
+		if over := int(own.TokensAt(now)) - r.ahead(); over > 0 && !l.alone {
+			own.AllowN(now, over)
+		}
+		l.alone = true
 		return
 	}
+	l.alone = false
 	l.next = now.Add(askGap)
 	l.tokens += got.Tokens
 	l.dry = time.Time{}

@@ -62,11 +62,37 @@ func TestComesAndGoes(t *testing.T) {
 					}
 					says := r.Burst + ms/1000*r.Events
 					require.LessOrEqual(t, let, says+1, "%v up %d down %d lost %v", r, up, down, lost)
-					require.GreaterOrEqual(t, float64(let), 0.6*float64(says), "%v up %d down %d lost %v", r, up, down, lost)
+					require.GreaterOrEqual(t, float64(let), 0.6*float64(says-r.Burst), "%v up %d down %d lost %v", r, up, down, lost)
 				}
 			}
 		}
 	}
+}
+
+// A moment without the count is no burst of each edge.
+func TestAMomentAlone(t *testing.T) {
+	const edges = 10
+	r := perSecond(100, 1000)
+	shared := newCount(r)
+	shared.bucket.AllowN(start, r.Burst)
+	var all []*edge
+	for range edges {
+		all = append(all, newEdge(r, shared.take, atOnce, shared.clock, new(LeaseStats)))
+	}
+	let := 0
+	for ms := range 1000 {
+		shared.pass(time.Millisecond)
+		shared.err = nil
+		if ms == 500 {
+			shared.err = errors.New("connection reset by peer")
+		}
+		for _, l := range all {
+			let += letIn(l, r, shared.clock(), 1)
+		}
+	}
+	// Until they ask again they go by the limit alone.
+	says := r.Events + edges*r.Events*int(askAway.Milliseconds())/1000
+	require.LessOrEqual(t, let, says+3*edges*r.ahead())
 }
 
 // Whatever the demand and its pauses, several edges let in what the limit says and

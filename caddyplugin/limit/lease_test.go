@@ -217,7 +217,7 @@ func TestAlone(t *testing.T) {
 		let += letIn(l, r, shared.clock(), 5)
 	}
 	require.True(t, l.Alone(shared.clock()))
-	require.InDelta(t, 50+200, let, 5)
+	require.InDelta(t, 16+200, let, 5)
 	require.InDelta(t, 8, len(shared.asked), 1)
 	require.EqualValues(t, len(shared.asked), stats.Failures.Load())
 	require.Greater(t, stats.Alone.Load(), uint64(9000))

@@ -183,7 +183,7 @@ func TestLeaseAfterLease(t *testing.T) {
 			}
 			l.Use(c, start)
 		}
-		require.Equal(t, 20, let, level)
+		require.Equal(t, 1+16, let, level)
 	}
 }
 
