@@ -8,9 +8,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
-
 	"github.com/seckill-edge/seckill/bench/load"
+	"github.com/seckill-edge/seckill/bench/login"
 	"github.com/seckill-edge/seckill/caddyplugin/ticket"
 	"github.com/seckill-edge/seckill/internal/order"
 )
@@ -35,15 +34,15 @@ func proofs(product string) ([]proof, error) {
 	if err != nil {
 		return nil, err
 	}
+	shop, err := login.New("bench", provedSecret, provedIssuer, "shop")
+	if err != nil {
+		return nil, err
+	}
 	now := time.Now()
 	all := make([]proof, provedBuyers)
 	for i := range all {
 		user := statusUser(i)
-		token := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
-			"sub": user, "iss": provedIssuer, "aud": "shop", "exp": now.Add(provedFor).Unix(),
-		})
-		token.Header["kid"] = "bench"
-		if all[i].token, err = token.SignedString([]byte(provedSecret)); err != nil {
+		if all[i].token, err = shop.Token(user, now.Add(provedFor)); err != nil {
 			return nil, err
 		}
 		id, err := order.NewID(now, rand.Reader)

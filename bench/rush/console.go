@@ -58,12 +58,23 @@ func (c console) get(ctx context.Context, to any, path ...string) error {
 		return err
 	}
 	if status != http.StatusOK {
-		return fmt.Errorf("the console answers %d %s to GET %s: %.200s", status, http.StatusText(status), address, body)
+		return fmt.Errorf("the console answers %d %s to GET %s: %s", status, http.StatusText(status), address, reason(body))
 	}
 	if err := json.Unmarshal(body, to); err != nil {
 		return fmt.Errorf("the answer to GET %s is not the expected JSON: %w", address, err)
 	}
 	return nil
+}
+
+// reason is what a backend says of a refusal. Whoever says nothing is none.
+func reason(body []byte) string {
+	var problem struct {
+		Detail string `json:"detail"`
+	}
+	if json.Unmarshal(body, &problem) == nil && problem.Detail != "" {
+		return problem.Detail
+	}
+	return "that is no backend; name the address of seckilld serve, or of the console that standalone prints"
 }
 
 // call sends one request to the console.

@@ -21,10 +21,11 @@ const maxBody = 64 << 10
 
 // crowd is a number of buyers who all want the same thing.
 type crowd struct {
-	edge        *url.URL
+	edge        *url.URL // with the prefix of its calls, such as /seckill
 	product     string
 	userHeader  string
-	tickets     bool // fetch a ticket for each click
+	tokens      []string // what proves who each buyer is; nil: he says so in userHeader
+	tickets     bool     // fetch a ticket for each click
 	buyers      int
 	clicks      int                      // a buyer, one after the other over one connection
 	concurrency int                      // buyers at a time
@@ -99,7 +100,7 @@ func (c *crowd) buy(ctx context.Context, client *http.Client, buyer int) (status
 		Ticket string `json:"ticket"`
 	}
 	if c.tickets {
-		status, _, body, err = c.ask(ctx, client, http.MethodPost, buyer, "", "seckill", c.product, "ticket")
+		status, _, body, err = c.ask(ctx, client, http.MethodPost, buyer, "", c.product, "ticket")
 		if err != nil || status != http.StatusOK {
 			return status, body, err
 		}
@@ -108,7 +109,7 @@ func (c *crowd) buy(ctx context.Context, client *http.Client, buyer int) (status
 			return status, body, nil
 		}
 	}
-	status, _, body, err = c.ask(ctx, client, http.MethodPost, buyer, ticket.Ticket, "seckill", c.product)
+	status, _, body, err = c.ask(ctx, client, http.MethodPost, buyer, ticket.Ticket, c.product)
 	return status, body, err
 }
 
@@ -140,7 +141,11 @@ func (c *crowd) ask(ctx context.Context, client *http.Client, method string, buy
 	if err != nil {
 		return 0, nil, nil, fmt.Errorf("making a request: %w", err)
 	}
-	req.Header.Set(c.userHeader, c.name(buyer))
+	if c.tokens != nil {
+		req.Header.Set("Authorization", "Bearer "+c.tokens[buyer])
+	} else {
+		req.Header.Set(c.userHeader, c.name(buyer))
+	}
 	if ticket != "" {
 		req.Header.Set("Seckill-Ticket", ticket)
 	}

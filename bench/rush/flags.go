@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -39,6 +40,10 @@ Examples:
   # once more, on the same sale: other buyers
   rush --url http://127.0.0.1:8480 --product 1001 --seed 2
 
+  # a sale that needs signed tokens (seckill_jwt with an HS256 key) and tickets
+  rush --url http://127.0.0.1:8480 --product 1001 --ticket --token-secret-file login.secret \
+    --token-key-id rehearsal --issuer https://login.example.com --audience shop
+
   # for a script
   rush --url http://127.0.0.1:8480 --product 1001 --json
 
@@ -63,6 +68,7 @@ type settings struct {
 	clicks       int // a buyer
 	concurrency  int // buyers at a time
 	userHeader   string
+	tokens       tokens
 	tickets      bool
 	seed         uint64
 	shares       shares
@@ -79,7 +85,7 @@ func parse(args []string, out io.Writer) (settings, error) {
 	f := pflag.NewFlagSet("rush", pflag.ContinueOnError)
 	f.SortFlags = false
 	f.SetOutput(io.Discard)
-	f.StringVar(&target, "url", "", "the edge, as http://127.0.0.1:8480 (required)")
+	f.StringVar(&target, "url", "", "the edge, as http://127.0.0.1:8480; a path is its path_prefix, /seckill without one (required)")
 	f.StringVar(&s.product, "product", "", "the product to buy (required)")
 	f.IntVar(&s.buyers, "buyers", 1000, "how many buyers come, 1 to 1000000")
 	f.IntVar(&s.clicks, "clicks-per-buyer", 1, "how often each clicks, one after the other, 1 to 1000")
@@ -89,6 +95,10 @@ func parse(args []string, out io.Writer) (settings, error) {
 	f.IntVar(&s.shares.cancel, "cancel", 0, "cancel this percentage")
 	f.IntVar(&s.shares.abandon, "abandon", 0, "let this percentage expire; then wait for it")
 	f.StringVar(&s.userHeader, "user-header", "X-User-Id", "the request header that names the buyer")
+	f.StringVar(&s.tokens.secretFile, "token-secret-file", "", "sign a token for each buyer with the secret in this file: that of an HS256 key of the edge's seckill_jwt")
+	f.StringVar(&s.tokens.keyID, "token-key-id", "", "the id of that key")
+	f.StringVar(&s.tokens.issuer, "issuer", "", "the issuer that seckill_jwt wants")
+	f.StringVar(&s.tokens.audience, "audience", "", "an audience that seckill_jwt takes")
 	f.BoolVar(&s.tickets, "ticket", false, "fetch a ticket before each click, for an edge with require_ticket")
 	f.Uint64Var(&s.seed, "seed", 1, "chooses who comes, and in which order: the buyers are called buyer-SEED-0, buyer-SEED-1 and so on")
 	f.DurationVar(&s.timeout, "timeout", 2*time.Minute, "bounds the whole run, crowd and check")
@@ -100,6 +110,9 @@ func parse(args []string, out io.Writer) (settings, error) {
 	}
 	if f.NArg() > 0 {
 		return s, fmt.Errorf("unexpected argument %q; all input goes through flags", f.Arg(0))
+	}
+	if s.tokens.any() && f.Changed("user-header") {
+		return s, errors.New("--user-header has no use with tokens, which say who the buyer is; leave it out, or the four flags of tokens")
 	}
 	s.token = os.Getenv("SECKILL_API_TOKEN")
 	var err error
@@ -133,8 +146,11 @@ func (s settings) validate() error {
 	if err := s.shares.validate(s.console != nil); err != nil {
 		return err
 	}
-	if s.userHeader == "" {
-		return errors.New("--user-header is empty; use the header that the edge reads the buyer from, as X-User-Id")
+	if !headerName(s.userHeader) {
+		return fmt.Errorf("--user-header %q is no name of a header; use the one that the edge reads the buyer from, as X-User-Id", s.userHeader)
+	}
+	if err := s.tokens.validate(); err != nil {
+		return err
 	}
 	if s.timeout <= 0 {
 		return fmt.Errorf("--timeout %s is no time; use a positive duration, as 2m", s.timeout)
@@ -177,6 +193,20 @@ func address(flag, value string, remote bool) (*url.URL, error) {
 	}
 	u.RawQuery, u.Fragment = "", ""
 	return u, nil
+}
+
+// edge is where the calls of the edge are.
+func (s settings) edge() *url.URL {
+	if strings.Trim(s.url.Path, "/") == "" {
+		return s.url.JoinPath("seckill")
+	}
+	return s.url
+}
+
+// headerName says whether HTTP lets a header have this name (RFC 9110, section 5.6.2).
+func headerName(name string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
+	return name != "" && strings.Trim(name, letters) == ""
 }
 
 func loopback(host string) bool {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/netip"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,27 +24,38 @@ func TestUsage(t *testing.T) {
 	}{
 		"nothing":         {nil, "--url is missing"},
 		"no address":      {[]string{"--url", "127.0.0.1:8480", "--product", "1"}, "--url is no http or https address"},
-		"a password":      {[]string{"--url", "http://a:secret@127.0.0.1", "--product", "1"}, "without user and password"},
+		"a password":      {[]string{"--url", "http://a:hush@127.0.0.1", "--product", "1"}, "without user and password"},
 		"another machine": {[]string{"--url", "http://192.0.2.1", "--product", "1"}, "--allow-remote"},
 		"its console":     {append(base, "--console", "http://192.0.2.1"), "--console http://192.0.2.1 is not this machine"},
 		"product":         {[]string{"--url", "http://[::1]:1", "--product", "a b"}, `--product "a b" is no product id`},
 		"buyers":          {append(base, "--buyers", "0"), "--buyers 0 is out of range; use 1 to 1000000"},
 		"clicks":          {append(base, "--clicks-per-buyer", "1001"), "--clicks-per-buyer 1001"},
 		"concurrency":     {append(base, "--concurrency", "-1"), "--concurrency -1"},
-		"header":          {append(base, "--user-header", ""), "--user-header is empty"},
-		"timeout":         {append(base, "--timeout", "0s"), "--timeout 0s"},
-		"shares":          {append(base, "--pay", "70", "--console", "http://127.0.0.1:1"), "must make 100"},
-		"a share":         {append(base, "--pay", "101"), "--pay 101 is no percentage"},
-		"shares, alone":   {append(base, "--pay", "100"), "need --console"},
-		"unknown flag":    {append(base, "--bogus"), "unknown flag: --bogus"},
-		"no number":       {append(base, "--buyers", "many"), `--buyers "many": must be a whole number`},
-		"an argument":     {append(base, "now"), `unexpected argument "now"`},
+		"header":          {append(base, "--user-header", ""), `--user-header "" is no name of a header`},
+		"no header":       {append(base, "--user-header", "X Y"), `--user-header "X Y" is no name of a header`},
+		"half a token":    {append(base, "--token-secret-file", "x", "--audience", "shop"), "--token-key-id is missing"},
+		"two identities":  {append(base, "--user-header", "X-User-Id", "--issuer", "x"), "--user-header has no use with tokens"},
+		"no secret": {
+			append(base, "--token-secret-file", "/nowhere", "--token-key-id", "k", "--issuer", "i", "--audience", "a"),
+			"open /nowhere: no such file",
+		},
+		"no secret in it": {
+			append(base, "--token-secret-file", "flags.go", "--token-key-id", strings.Repeat("k", 200), "--issuer", "i", "--audience", "a"),
+			"--token-secret-file flags.go: key id",
+		},
+		"timeout":       {append(base, "--timeout", "0s"), "--timeout 0s"},
+		"shares":        {append(base, "--pay", "70", "--console", "http://127.0.0.1:1"), "must make 100"},
+		"a share":       {append(base, "--pay", "101"), "--pay 101 is no percentage"},
+		"shares, alone": {append(base, "--pay", "100"), "need --console"},
+		"unknown flag":  {append(base, "--bogus"), "unknown flag: --bogus"},
+		"no number":     {append(base, "--buyers", "many"), `--buyers "many": must be a whole number`},
+		"an argument":   {append(base, "now"), `unexpected argument "now"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
 			require.Equal(t, exitUnusable, run(t.Context(), tc.args, &out, &errs))
 			require.Contains(t, errs.String(), tc.says)
-			require.NotContains(t, errs.String(), "secret")
+			require.NotContains(t, errs.String(), "hush")
 			require.Empty(t, out.String())
 		})
 	}

@@ -37,8 +37,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	back := console{at: s.console, token: s.token, client: &http.Client{Transport: &http.Transport{}}}
 	defer back.client.CloseIdleConnections()
 	c := &crowd{
-		edge: s.url, product: s.product, userHeader: s.userHeader, tickets: s.tickets, buyers: s.buyers,
+		edge: s.edge(), product: s.product, userHeader: s.userHeader, tickets: s.tickets, buyers: s.buyers,
 		clicks: s.clicks, concurrency: s.concurrency, seed: s.seed, source: sourcesOf(s.url),
+	}
+	if err := c.sign(s.tokens, time.Now().Add(s.timeout+tokenGrace)); err != nil {
+		fmt.Fprintf(stderr, "rush: %v\nSee rush --help.\n", err)
+		return exitUnusable
 	}
 	limit, err := c.visit(ctx)
 	if err != nil {

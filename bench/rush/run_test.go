@@ -52,17 +52,6 @@ func TestCrowdBuysWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestTickets(t *testing.T) {
-	s, url := newShop(t, 10)
-	s.ticketed = true
-	code, r, _ := start(t, url, "--buyers", "5")
-	require.Equal(t, exitRefused, code)
-	require.Equal(t, map[string]int{"no ticket": 5}, clicksOf(r))
-	code, r, _ = start(t, url, "--buyers", "15", "--ticket")
-	require.Equal(t, exitOK, code)
-	require.Equal(t, map[string]int{"queued": 10, "sold out": 5}, clicksOf(r))
-}
-
 func TestImpatientBuyersGetOneEach(t *testing.T) {
 	_, url := newShop(t, 100)
 	code, r, _ := start(t, url, "--buyers", "20", "--clicks-per-buyer", "3", "--concurrency", "8")
@@ -272,6 +261,9 @@ func TestNothingThere(t *testing.T) {
 		"no edge":    {[]string{"--url", gone, "--product", "1001"}, "nothing answers at --url " + gone},
 		"no console": {[]string{"--url", url, "--product", "1001", "--console", gone}, "asking the console"},
 		"no product": {[]string{"--url", url, "--product", "7"}, "has no product 7"},
+		"a prefix":   {[]string{"--url", url + "/seckill", "--product", "7"}, "has no product 7"},
+		"the edge":   {[]string{"--url", url, "--product", "1001", "--console", url + "/elsewhere"}, "is not the expected JSON"},
+		"a site":     {[]string{"--url", url, "--product", "1001", "--console", url + "/nowhere"}, "404 Not Found to GET " + url + "/nowhere/api/activities/1001: that is no backend"},
 		"no site":    {[]string{"--url", url + "/elsewhere", "--product", "1001"}, "does not serve the edge"},
 		"a 404":      {[]string{"--url", url + "/nowhere", "--product", "1001"}, "answers 404 "},
 		"no window":  {[]string{"--url", url, "--product", "1001", "--console", url, "--pay", "100"}, "with a pay window"},

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seckill-edge/seckill/caddyplugin/token"
 	"github.com/seckill-edge/seckill/internal/order"
 )
 
@@ -22,6 +23,7 @@ type shop struct {
 	total     int64
 	limit     int
 	ticketed  bool              // a click needs a ticket
+	tokens    *token.Verifier   // what buyers need, if not nil
 	owners    map[string]string // order id → user
 	bought    map[string]string // user → order id
 	addresses map[string]bool   // that clicks came from
@@ -49,7 +51,11 @@ func newShop(t *testing.T, units int64) (*shop, string) {
 		owners: map[string]string{}, bought: map[string]string{}, moved: map[string]string{}, addresses: map[string]bool{},
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /seckill/1001", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /seckill/1001", func(w http.ResponseWriter, r *http.Request) {
+		if s.user(r) == "" {
+			refuse(w, 401, 0)
+			return
+		}
 		fmt.Fprintf(w, `{"product_id":"1001","state":"open","left":true,"limit":%d}`, s.limit)
 	})
 	mux.HandleFunc("POST /seckill/1001", s.buy)
@@ -66,21 +72,36 @@ func newShop(t *testing.T, units int64) (*shop, string) {
 	return s, server.URL
 }
 
+// user is who asks; empty if his token is no good.
+func (s *shop) user(r *http.Request) string {
+	if s.tokens == nil {
+		return r.Header.Get("X-User-Id")
+	}
+	user, err := s.tokens.User(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+	if err != nil || r.Header.Get("X-User-Id") != "" {
+		return ""
+	}
+	return user
+}
+
 // ticket gives one as long as there is stock.
 func (s *shop) ticket(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stock == 0 {
+	switch {
+	case !s.ticketed:
+		refuse(w, 404, 0)
+	case s.stock == 0:
 		refuse(w, 410, -6)
-		return
+	default:
+		fmt.Fprintf(w, `{"code":0,"ticket":"for %s"}`, s.user(r))
 	}
-	fmt.Fprintf(w, `{"code":0,"ticket":"for %s"}`, r.Header.Get("X-User-Id"))
 }
 
 func (s *shop) buy(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ticketed && r.Header.Get("Seckill-Ticket") != "for "+r.Header.Get("X-User-Id") {
+	if s.ticketed && r.Header.Get("Seckill-Ticket") != "for "+s.user(r) {
 		refuse(w, 403, -13)
 		return
 	}
@@ -90,7 +111,7 @@ func (s *shop) buy(w http.ResponseWriter, r *http.Request) {
 	if s.answer != nil && s.answer(w, s.clicks) {
 		return
 	}
-	user := r.Header.Get("X-User-Id")
+	user := s.user(r)
 	switch id := s.bought[user]; {
 	case id != "":
 		refuse(w, 409, -4)
@@ -115,7 +136,7 @@ func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id, status := r.PathValue("id"), "created"
-	if s.owners[id] == "" || s.owners[id] != r.Header.Get("X-User-Id") {
+	if s.owners[id] == "" || s.owners[id] != s.user(r) {
 		refuse(w, 404, -5)
 		return
 	}
