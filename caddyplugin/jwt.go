@@ -10,8 +10,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
 	"github.com/seckill-edge/seckill/caddyplugin/token"
@@ -25,8 +23,8 @@ const defaultSkew = 30 * time.Second
 // skewBound is what a Caddyfile may say.
 var skewBound = gate.Bound[time.Duration]{Min: time.Millisecond, Max: token.MaxSkew}
 
-// challengeVar is the request variable that says that a bearer token would have
-// been taken, had there been one.
+// challengeVar is the request variable that says that a good token would have been
+// taken: true if there was none, or the error of the cookie's.
 const challengeVar = "seckill_bearer"
 
 // Tokens says which signed tokens (JSON Web Tokens) are believed.
@@ -44,8 +42,8 @@ type Tokens struct {
 	UserClaim string `json:"user_claim,omitempty"`
 	// Cookie names a cookie that may hold the token of a GET or HEAD without a field
 	// Authorization: an EventSource has no other way to send one. Nothing is bought
-	// by a cookie, which browsers send along with what other sites make them ask.
-	// Default: none.
+	// by a cookie, which browsers send along with what other sites make them ask; and
+	// who has a bad one, which he cannot put away, is nobody. Default: none.
 	Cookie string `json:"cookie,omitempty"`
 	// Skew is how much the issuer's clock may differ, at most 5m. Default 30s.
 	Skew caddy.Duration `json:"skew,omitempty"`
@@ -102,15 +100,14 @@ func (t *Tokens) verifier() (*token.Verifier, error) {
 }
 
 // TokenHandler finds out who is calling by the bearer token of a request, and sets
-// {http.auth.user.id}. A token that is not good is answered 401. A request without
+// {http.auth.user.id}. A bearer token that is not good is answered 401. A request without
 // one goes on as nobody's: the seckill handler behind it shows activities to
 // everybody and sells to nobody unknown. To keep strangers from anything else, use
 // the provider seckill_jwt in Caddy's authentication handler, which does.
 type TokenHandler struct {
 	Tokens
 
-	verified *token.Verifier
-	log      *zap.Logger
+	check tokenCheck
 }
 
 // CaddyModule returns the Caddy module information.
@@ -119,10 +116,8 @@ func (*TokenHandler) CaddyModule() caddy.ModuleInfo {
 }
 
 // Provision reads the keys.
-func (h *TokenHandler) Provision(ctx caddy.Context) (err error) {
-	h.log = ctx.Logger()
-	h.verified, err = h.verifier()
-	return err
+func (h *TokenHandler) Provision(ctx caddy.Context) error {
+	return h.check.provision(ctx, &h.Tokens)
 }
 
 // ServeHTTP answers what has a bad token, and lets the rest go on.
@@ -132,14 +127,14 @@ func (h *TokenHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, next ca
 		caddyhttp.SetVar(r.Context(), challengeVar, true)
 		return next.ServeHTTP(w, r)
 	}
-	var user string
-	if err == nil {
-		user, err = h.verified.User(text)
-	}
-	if err != nil {
-		logToken(h.log, err)
-		refusal := challenge(w, err)
-		refusal.write(w, 0)
+	user, err := h.check.user(text, err)
+	switch {
+	case err == nil:
+	case r.Header["Authorization"] == nil:
+		caddyhttp.SetVar(r.Context(), challengeVar, err)
+		return next.ServeHTTP(w, r)
+	default:
+		challenge(w, err).write(w, 0)
 		return nil
 	}
 	r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(defaultIdentity, user)
@@ -151,8 +146,7 @@ func (h *TokenHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, next ca
 type TokenProvider struct {
 	Tokens
 
-	verified *token.Verifier
-	log      *zap.Logger
+	check tokenCheck
 }
 
 // CaddyModule returns the Caddy module information.
@@ -161,10 +155,8 @@ func (*TokenProvider) CaddyModule() caddy.ModuleInfo {
 }
 
 // Provision reads the keys.
-func (p *TokenProvider) Provision(ctx caddy.Context) (err error) {
-	p.log = ctx.Logger()
-	p.verified, err = p.verifier()
-	return err
+func (p *TokenProvider) Provision(ctx caddy.Context) error {
+	return p.check.provision(ctx, &p.Tokens)
 }
 
 // Authenticate verifies the request's token.
@@ -174,12 +166,8 @@ func (p *TokenProvider) Authenticate(w http.ResponseWriter, r *http.Request) (ca
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		return caddyauth.User{}, false, nil
 	}
-	var user string
-	if err == nil {
-		user, err = p.verified.User(text)
-	}
+	user, err := p.check.user(text, err)
 	if err != nil {
-		logToken(p.log, err)
 		challenge(w, err)
 		return caddyauth.User{}, false, nil // a bad token is no failure of ours
 	}
@@ -233,7 +221,11 @@ func challenge(w http.ResponseWriter, err error) *problem {
 
 // refuseStranger answers who has not said who he is, and how he might.
 func refuseStranger(w http.ResponseWriter, r *http.Request) {
-	if bearer, _ := caddyhttp.GetVar(r.Context(), challengeVar).(bool); bearer {
+	switch token := caddyhttp.GetVar(r.Context(), challengeVar).(type) {
+	case error:
+		challenge(w, token).write(w, 0)
+		return
+	case bool:
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	unauthorized.write(w, 0)
@@ -246,12 +238,6 @@ var (
 	expiredToken = newProblem(http.StatusUnauthorized, 0, "expired_token", "Expired token",
 		"The bearer token has expired. Fetch a new one.")
 )
-
-func logToken(log *zap.Logger, err error) {
-	if c := log.Check(zapcore.DebugLevel, "a token was refused"); c != nil {
-		c.Write(zap.Error(err))
-	}
-}
 
 // Interface guards
 var (

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -221,11 +222,19 @@ func TestTokensThroughCaddy(t *testing.T) {
 			}
 			require.Equal(t, 401, ask("POST", "/seckill/1001", tc.fields[0]).status, name)
 		}
+		late := ask("POST", "/seckill/1001", "Bearer "+login(t, "alice", claim("exp", time.Now().Add(-time.Hour).Unix())))
+		require.Equal(t, 401, late.status)
+		require.NotEqual(t, "0", e.figure(`caddy_seckill_tokens_total{result="invalid"}`))
+		expired, err := strconv.Atoi(e.figure(`caddy_seckill_tokens_total{result="expired"}`))
+		require.NoError(t, err)
+		require.Positive(t, expired)
+		require.Equal(t, "0", e.figure(`caddy_seckill_tokens_total{result="good"}`))
 		bought := ask("POST", "/seckill/1001", "Bearer "+login(t, "alice"))
 		require.Equal(t, 202, bought.status, "%s", bought.body)
 		id := bought.document(t)["order_id"].(string)
 		require.Equal(t, 200, ask("GET", "/seckill/1001/orders/"+id, "Bearer "+login(t, "alice")).status)
 		require.Equal(t, 404, ask("GET", "/seckill/1001/orders/"+id, "Bearer "+login(t, "mallory")).status)
+		require.Equal(t, "3", e.figure(`caddy_seckill_tokens_total{result="good"}`))
 		e.queued(map[string]string{"alice": id})
 	})
 }

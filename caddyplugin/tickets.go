@@ -63,7 +63,7 @@ func newTickets(placeholders []string, life time.Duration) (*tickets, error) {
 func (t *tickets) register(registry *prometheus.Registry) error {
 	counters := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: namespace, Subsystem: subsystem, Name: "tickets_total",
-		Help: "Tickets given, and purchases by what was wrong with their ticket: none, missing, or the flaw.",
+		Help: "Tickets given, and purchases by their ticket: good, missing, or what was wrong with it.",
 	}, []string{"result"})
 	if registry != nil { // else nobody scrapes it
 		if err := registry.Register(counters); err != nil {

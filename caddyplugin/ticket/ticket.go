@@ -57,11 +57,11 @@ const (
 func (f Flaw) String() string {
 	switch f {
 	case None:
-		return "none"
+		return "good"
 	case Forged:
-		return "forged"
+		return "invalid"
 	case OtherUser:
-		return "other_user"
+		return "other_buyer"
 	case OtherProduct:
 		return "other_product"
 	case OtherActivity:

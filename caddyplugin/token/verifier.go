@@ -30,6 +30,10 @@ const (
 	subject = "sub"
 )
 
+// noUser are registered claims (RFC 7519) that never say who is calling: by most of
+// them many buyers would be one, and by jti each token another buyer.
+var noUser = []string{"aud", "exp", "iat", "iss", "jti", "nbf"}
+
 // What is wrong with a token, beside the details.
 var (
 	// ErrExpired: it was good, and is no longer. Its bearer should fetch a new one.
@@ -83,6 +87,9 @@ func New(c Config) (*Verifier, error) {
 	v := &Verifier{keys: make(map[string]Key, len(c.Keys)), claim: c.UserClaim, now: c.Now, seen: newCache()}
 	if v.claim == "" {
 		v.claim = subject
+	}
+	if slices.Contains(noUser, v.claim) {
+		return nil, fmt.Errorf("user_claim %s does not say who is calling; take %s or a claim of the login service's own", v.claim, subject)
 	}
 	for _, k := range c.Keys {
 		if _, twice := v.keys[k.id]; twice {

@@ -240,6 +240,8 @@ func TestNew(t *testing.T) {
 		"no keys":      {func(c *Config) { c.Keys = nil }, "0 keys"},
 		"many keys":    {func(c *Config) { c.Keys = make([]Key, MaxKeys+1) }, "17 keys"},
 		"twice":        {func(c *Config) { c.Keys = []Key{k, k} }, `two keys have the id "k"`},
+		"not who":      {func(c *Config) { c.UserClaim = "exp" }, "user_claim exp"},
+		"always new":   {func(c *Config) { c.UserClaim = "jti" }, "user_claim jti"},
 		"no issuer":    {func(c *Config) { c.Issuer = "" }, "issuer"},
 		"no audience":  {func(c *Config) { c.Audience = nil }, "audience"},
 		"empty one":    {func(c *Config) { c.Audience = []string{"shop", ""} }, "audience"},
