@@ -17,6 +17,8 @@ func FuzzUser(f *testing.F) {
 	for token := range good {
 		f.Add(token)
 		f.Add(token[:len(token)/2])
+		f.Add(token[:len(token)-20] + "\r" + token[len(token)-20:])
+		f.Add(token[:20] + "\n" + token[20:])
 		f.Add(respell(f, token, `"alg":"none"`))
 	}
 	f.Add(sign(f, jwt.SigningMethodHS256, []byte(public), kid("ed"), claims()))
