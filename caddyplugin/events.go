@@ -2,9 +2,11 @@ package caddyplugin
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,7 +53,11 @@ func (h *Handler) Cleanup() error {
 // themselves. One that is asked for again after the final event, which is what
 // they do too, is answered 204, and they stop.
 func (h *Handler) followOrder(w http.ResponseWriter, r *http.Request, product, user, orderID string) {
-	fate, ok := h.fate(w, r, product, user, orderID)
+	early := notNow
+	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+		early = comeAgain
+	}
+	fate, ok := h.fate(w, r, product, user, orderID, early)
 	if !ok {
 		return
 	}
@@ -80,6 +86,17 @@ func (h *Handler) followOrder(w http.ResponseWriter, r *http.Request, product, u
 		h.push(&e, r, fates)
 	}
 }
+
+// comeAgain is for an EventSource, which gives up for ever at any answer but 200 and
+// 204: a stream that ends at once, and is opened again a little later.
+func comeAgain(w http.ResponseWriter) {
+	e := events{w: w, to: http.NewResponseController(w)}
+	e.open()
+	_ = e.write(fmt.Appendf(nil, "retry: %d\n\n", reconnectIn().Milliseconds()))
+}
+
+// reconnectIn is when a client whose stream has ended is to come again.
+func reconnectIn() time.Duration { return reconnectMin + rand.N(reconnectMax-reconnectMin) }
 
 // push sends what comes until the last of it, the end of the client or of this
 // config.
@@ -129,7 +146,7 @@ func (e *events) send(f gate.Fate) bool {
 	defer answers.Put(buffer)
 	b := buffer.b[:0]
 	b = append(b, "retry: "...)
-	b = strconv.AppendInt(b, (reconnectMin + rand.N(reconnectMax-reconnectMin)).Milliseconds(), 10)
+	b = strconv.AppendInt(b, reconnectIn().Milliseconds(), 10)
 	b = append(b, "\nevent: status\nid: "...)
 	b = append(b, f.State...)
 	b = append(b, "\ndata: "...)

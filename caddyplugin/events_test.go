@@ -226,3 +226,23 @@ func TestNoStream(t *testing.T) {
 	s.err = gate.ErrUnavailable
 	requireProblem(t, serve(t, newTestHandler(s), get(location+"/events")), 503, 0)
 }
+
+// An EventSource gives up for ever at a 503: while nobody can be asked it is told to
+// come again by a stream without an event.
+func TestEventSourceComesAgain(t *testing.T) {
+	s := newScript()
+	s.err = gate.ErrUnavailable
+	r := get(location + "/events")
+	r.Header.Set("Accept", "text/event-stream")
+	answer := serve(t, newTestHandler(s), r)
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.Equal(t, "text/event-stream", answer.Header.Get("Content-Type"))
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Regexp(t, `^retry: [1-3]\d{3}\n\n$`, string(body))
+
+	s.err = gate.ErrNoOrder
+	r = get(location + "/events")
+	r.Header.Set("Accept", "text/event-stream")
+	requireProblem(t, serve(t, newTestHandler(s), r), 404, 0)
+}

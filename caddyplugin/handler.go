@@ -210,13 +210,14 @@ func (h *Handler) showActivity(w http.ResponseWriter, r *http.Request, product s
 }
 
 func (h *Handler) showOrder(w http.ResponseWriter, r *http.Request, product, user, orderID string) {
-	if fate, ok := h.fate(w, r, product, user, orderID); ok {
+	if fate, ok := h.fate(w, r, product, user, orderID, notNow); ok {
 		writeFate(w, fate)
 	}
 }
 
-// fate reads what became of an order, or answers why it cannot.
-func (h *Handler) fate(w http.ResponseWriter, r *http.Request, product, user, orderID string) (gate.Fate, bool) {
+// fate reads what became of an order, or answers why it cannot: early while nobody who
+// knows can be asked.
+func (h *Handler) fate(w http.ResponseWriter, r *http.Request, product, user, orderID string, early func(http.ResponseWriter)) (gate.Fate, bool) {
 	if !order.ValidID(orderID) {
 		noOrder.write(w, 0)
 		return gate.Fate{}, false
@@ -226,10 +227,13 @@ func (h *Handler) fate(w http.ResponseWriter, r *http.Request, product, user, or
 	case errors.Is(err, gate.ErrNoOrder):
 		noOrder.write(w, 0)
 	case err != nil:
-		unavailable.write(w, time.Second)
+		early(w)
 	}
 	return fate, err == nil
 }
+
+// notNow answers who asks for an order that cannot be looked up now.
+func notNow(w http.ResponseWriter) { unavailable.write(w, time.Second) }
 
 // allowed says whether something that is no purchase may be asked for so.
 func allowed(what call, method string) bool {
