@@ -53,7 +53,7 @@ func New(d Deps) http.Handler {
 	guard := newGuard(d.Token)
 	describe(d, mux)
 	outer := http.NewServeMux()
-	outer.Handle("/api/", guard.only(limitTime(explained(mux))))
+	outer.Handle("/api/", guard.only(typed(limitTime(explained(mux)))))
 	outer.Handle("GET /metrics", guard.only(promhttp.HandlerFor(d.Registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError,
 		Timeout:       callTimeout,
