@@ -3,6 +3,8 @@ package lua
 import (
 	"cmp"
 	"errors"
+	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,7 +25,21 @@ const (
 // mistyped URL has its password in unexpected places.
 var errURL = errors.New("the Redis URL cannot be read; it must look like redis://user:password@host:6379/0 " +
 	"(rediss:// with TLS; redis+cluster://host:6379?addr=host2:6379 for a cluster); " +
-	"characters like / ? # @ : % in a password must be percent-encoded")
+	"characters like / ? # @ : % in a password must be percent-encoded, and a port be at most 65535")
+
+// dialable says whether all addresses have a port that there can be.
+func dialable(addresses ...string) bool {
+	for _, a := range addresses {
+		_, port, err := net.SplitHostPort(a)
+		if err != nil {
+			return false
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // NewClient makes a client that edge and backend both use; name is what CLIENT
 // LIST shows. It dials nothing, and never repeats a command by itself. The URL
@@ -39,7 +55,7 @@ func NewClient(url, name string) (redis.UniversalClient, error) {
 		return nil, errURL
 	}
 	o, err := redis.ParseURL(url)
-	if err != nil {
+	if err != nil || !dialable(o.Addr) {
 		return nil, errURL
 	}
 	o.ClientName = name
@@ -61,7 +77,7 @@ func NewClient(url, name string) (redis.UniversalClient, error) {
 // and in doing so may repeat a call: every script is safe to repeat.
 func newCluster(url, name string) (redis.UniversalClient, error) {
 	o, err := redis.ParseClusterURL(url)
-	if err != nil {
+	if err != nil || !dialable(o.Addrs...) {
 		return nil, errURL
 	}
 	o.ClientName = name

@@ -42,7 +42,7 @@ func TestNewClient(t *testing.T) {
 		for _, url := range []string{
 			"", "s3cret", "s3cret://host", "http://:s3cret@host", "redis://:s3cret@host:port", "redis://:a/s3cret@host:1",
 			"redis://:1/s3cret@host", "redis://host/s3cret", "redis://host?s3cret=1", "redis://host?db=s3cret", "redis://a:%zzs3cret@host",
-			"redis+cluster://:s3cret@host:port", "s3cret+cluster://host", "redis://host?read_timeout=s3cret", "redis+cluster://host?s3cret=1",
+			"redis+cluster://:s3cret@host:port", "redis://:s3cret@host:65536", "redis://:s3cret@host:0", "redis+cluster://:s3cret@host:99999", "s3cret+cluster://host", "redis://host?read_timeout=s3cret", "redis+cluster://host?s3cret=1",
 		} {
 			_, err := NewClient(url, "edge")
 			require.Error(t, err, url)
