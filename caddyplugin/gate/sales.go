@@ -18,6 +18,9 @@ const (
 	// asking again; sightsMax is how many such products are remembered.
 	sightFor  = time.Second
 	sightsMax = 4096
+	// lookTellEvery is how often the log tells of first looks that fail: anybody can
+	// ask for any product.
+	lookTellEvery = 10 * time.Second
 )
 
 // salesBook finds the sale of a product, and looks at Redis once for a product
@@ -30,10 +33,11 @@ type salesBook struct {
 	sights  map[string]sight
 	closed  bool
 	slots   chan struct{}
+	told    time.Time // when the log was told of a first look that failed
 }
 
 // sight is a product that sells nothing: NoProduct, or Ended with its view, or
-// Held when it could not be looked at.
+// Held when it could not be looked at. Nobody waits for another look at it then.
 type sight struct {
 	outcome lua.Outcome
 	view    *localView
@@ -73,7 +77,8 @@ func (g *Gate) firstLook(ctx context.Context, product string) (*sale, sight) {
 		b.mu.Unlock()
 		return s, sight{}
 	}
-	if seen, ok := b.sights[product]; ok && g.deps.Now().Before(seen.until) {
+	seen, known := b.sights[product]
+	if known && g.deps.Now().Before(seen.until) {
 		b.mu.Unlock()
 		return nil, seen
 	}
@@ -92,6 +97,9 @@ func (g *Gate) firstLook(ctx context.Context, product string) (*sale, sight) {
 		})
 	}
 	b.mu.Unlock()
+	if known && seen.outcome == lua.Held {
+		return nil, seen
+	}
 
 	timeout := time.NewTimer(g.cfg.ReserveTimeout)
 	defer timeout.Stop()
@@ -118,8 +126,11 @@ func (g *Gate) look(product string, l *look) {
 	delete(b.looking, product)
 	switch {
 	case err != nil:
-		l.sight = sight{outcome: lua.Held}
-		g.deps.Log.Warn("cannot look at an activity", "product", product, "error", err)
+		l.sight = b.rememberLocked(product, sight{outcome: lua.Held, until: now.Add(lookShut)})
+		if now.Sub(b.told) >= lookTellEvery {
+			b.told = now
+			g.deps.Log.Warn("cannot look at an activity", "product", product, "error", err)
+		}
 	case !found:
 		l.sight = b.rememberLocked(product, sight{outcome: lua.NoProduct, until: now.Add(sightFor)})
 	case !snapshot.Damaged && view.over(now):
