@@ -19,8 +19,8 @@ const (
 )
 
 // cache remembers verified tokens. Each may lie in a few places only, so memory is
-// bounded and no lock is needed: two that are put at once may lose one, which is
-// then verified again.
+// bounded and no lock is needed: one that is moved on just now may not be found, and
+// is then verified again.
 type cache struct {
 	sets [places / ways]set
 }
@@ -52,21 +52,17 @@ func (c *cache) get(sum [sha256.Size]byte, now time.Time) (user string, ok bool)
 	return "", false
 }
 
-// put remembers a token in the place of itself, of none, or of the one that
-// expires first.
+// put remembers a token in front of its set. Those before it move one place on, up to
+// that of none or of itself; else the one that was put first is forgotten, however
+// long it is good: what was seen a month ago is not to be in a crowd's way.
 func (c *cache) put(sum [sha256.Size]byte, user string, expires time.Time) {
 	s := c.set(&sum)
-	var first *verified
-	place := &s[0]
+	next := &verified{sum: sum, user: user, expires: expires}
 	for i := range s {
-		v := s[i].Load()
-		if v == nil || v.sum == sum {
-			place = &s[i]
-			break
+		was := s[i].Swap(next)
+		if was == nil || was.sum == sum {
+			return
 		}
-		if first == nil || v.expires.Before(first.expires) {
-			first, place = v, &s[i]
-		}
+		next = was
 	}
-	place.Store(&verified{sum: sum, user: user, expires: expires})
 }
