@@ -19,17 +19,13 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	seckill "github.com/seckill-edge/seckill"
 	"github.com/seckill-edge/seckill/e2e/stack"
 )
 
 // What strangers send to an edge with the production Caddyfile breaks nothing,
 // costs little and is cut off in time; the sale goes on beside it.
 func TestHostileClients(t *testing.T) {
-	// A test must not make this machine trust the edge's own certificates.
-	own := bytes.Replace(seckill.Caddyfile, []byte("persist_config off\n"), []byte("persist_config off\n\tskip_install_trust\n"), 1)
-	require.NotEqual(t, seckill.Caddyfile, own)
-	s := startWith(t, 1, stack.Options{Caddyfile: own})
+	s := startWith(t, 1, stack.Options{Caddyfile: untrusted(t)})
 	ctx := t.Context()
 	for _, args := range [][]string{
 		{"activity", "create", "--product", "1001", "--title", "Phone", "--total", "1000", "--limit", "2", "--start", "2026-01-01T00:00:00Z", "--end", "2099-01-01T00:00:00Z"},
@@ -155,16 +151,8 @@ func raw(t *testing.T, edge *stack.Edge, request string) string {
 // rapidReset opens streams and takes each back at once, over HTTP/2 and TLS;
 // others are served all the while: https://nvd.nist.gov/vuln/detail/CVE-2023-44487
 func rapidReset(t *testing.T, s *stack.Stack) {
-	edge, err := s.AddEdge(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, edge.Stop())
-	secure := "https://localhost:" + edge.URL[strings.LastIndexByte(edge.URL, ':')+1:]
-	require.NoError(t, s.StartEdge(t.Context(), edge, "SECKILL_SITE="+secure))
-	config := &tls.Config{InsecureSkipVerify: true, ServerName: "localhost", NextProtos: []string{"h2"}} // Caddy's own certificate
-	require.Eventually(t, func() bool {                                                                  // it makes one in the background
-		conn, err := tls.Dial("tcp", hostOf(edge.URL), config)
-		return err == nil && conn.Close() == nil
-	}, 30*time.Second, 100*time.Millisecond)
+	edge, secure, config := secureEdge(t, s)
+	config.NextProtos = []string{"h2"}
 	buyer := &http.Client{Transport: &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true}}
 	defer buyer.CloseIdleConnections()
 

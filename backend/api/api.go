@@ -36,7 +36,9 @@ type Deps struct {
 	Store     *store.Store
 	Dead      *dead.Service
 	Pay       *pay.Service
-	Registry  *prometheus.Registry
+	// Registry is what /metrics shows; New adds its own figure, so each handler
+	// has one of its own.
+	Registry *prometheus.Registry
 	// Ready says by name what is not ready, and why; empty when all is.
 	Ready func(context.Context) map[string]error
 	// Warnings say by name what should be mended though all is ready. May be nil.
@@ -51,6 +53,7 @@ type Deps struct {
 func New(d Deps) http.Handler {
 	mux := http.NewServeMux()
 	guard := newGuard(d.Token)
+	d.Registry.MustRegister(guard.wrong)
 	describe(d, mux)
 	outer := http.NewServeMux()
 	outer.Handle("/api/", guard.only(typed(limitTime(explained(mux)))))
@@ -74,6 +77,8 @@ func describe(d Deps, mux *http.ServeMux) {
 	config.DocsPath = ""
 	config.SchemasPath = ""
 	config.CreateHooks = nil
+	// A misspelt option must not look like one that was followed.
+	config.RejectUnknownQueryParameters = true
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"bearer": {
 		Type: "http", Scheme: "bearer", Description: "The backend's API token. One without a token answers to its own machine only, to whoever asks.",
 	}}
