@@ -32,6 +32,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/relay"
 	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/backend/tide"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
 )
@@ -89,6 +90,7 @@ type Backend struct {
 	follower   *activities.Follower
 	activities *activities.Service
 	guard      *guard
+	tide       *tide.Watch
 	lease      *lease.Lease
 	pay        *pay.Service
 	handler    http.Handler
@@ -152,6 +154,7 @@ func New(c Config, d Deps) (*Backend, error) {
 		Ahead: c.PreheatAhead, KeepKeys: c.KeepKeys, AcceptRedisRisk: c.AcceptRedisRisk,
 	})
 	b.follower = activities.NewFollower(b.activities)
+	b.tide = tide.NewWatch(tide.Deps{Redis: d.Redis, Store: d.Store, Log: d.Log})
 	b.guard = newGuard(b.activities, b.metrics, b.passes, d.Log, c.AcceptRedisRisk)
 	b.relay = relay.New(relay.Deps{Redis: d.Redis, Store: d.Store, Publisher: b.publisher, Metrics: b.metrics, Log: d.Log})
 	b.reconciler = reconcile.New(reconcile.Deps{
@@ -163,7 +166,8 @@ func New(c Config, d Deps) (*Backend, error) {
 	if b.lease, err = lease.New(d.Redis, "relay", leaseTime, d.Random, d.Log); err != nil {
 		return nil, err
 	}
-	b.pay = pay.New(pay.Deps{Store: d.Store, Tell: b.tellRedis, Metrics: b.metrics, Now: d.Now, Log: d.Log})
+	b.pay = pay.New(pay.Deps{Store: d.Store, Tell: b.tellRedis, Metrics: b.metrics, Log: d.Log})
+	b.metrics.Behind(func() bool { return errors.Is(b.tide.Err(), store.ErrBehind) })
 	b.metrics.Watch(&source{Backend: b, known: map[string]metrics.Stock{}}, scrapeTimeout)
 	b.handler = api.New(api.Deps{
 		Activities: b.activities, Reconcile: b.Reconcile, Store: d.Store,
@@ -223,6 +227,7 @@ func (b *Backend) Start(ctx context.Context) error {
 		b.serve()
 	}
 	b.started = true
+	b.deps.Store.Wary()
 	_ = b.publisher.Ready() // it begins to connect now, not with the first message
 	settling, endSettling := context.WithCancel(context.Background())
 	duties, endDuties := context.WithCancel(context.Background())
@@ -233,7 +238,10 @@ func (b *Backend) Start(ctx context.Context) error {
 	}
 	b.duties.Go(func() { b.present(duties) })
 	b.duties.Go(func() { b.guard.run(duties) })
-	b.duties.Go(func() { b.lease.Run(duties, b.work) })
+	b.duties.Go(func() { b.tide.Run(duties, b.teller(duties, "tide")) })
+	b.duties.Go(func() {
+		b.lease.Run(duties, func(ctx context.Context, _ int64) { b.tide.While(ctx, b.work) })
+	})
 	b.consumer.Start()
 	return nil
 }

@@ -18,8 +18,9 @@ const (
 	presentEvery = 250 * time.Millisecond
 )
 
-// work is what one backend does for all of them, while it has the lease.
-func (b *Backend) work(ctx context.Context, _ int64) {
+// work is what one backend does for all of them, while it has the lease and the
+// database remembers all.
+func (b *Backend) work(ctx context.Context) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watching.Go(func() { b.keepActivities(ctx) })
@@ -94,6 +95,9 @@ func (b *Backend) present(ctx context.Context) {
 // Reconcile compares Redis, queue and SQL for the activity that product sells
 // through, else its newest, and mends what has one right answer unless dry.
 func (b *Backend) Reconcile(ctx context.Context, product string, dry bool) (reconcile.Report, error) {
+	if err := b.tide.Err(); err != nil {
+		return reconcile.Report{}, err
+	}
 	view, err := b.activities.Show(ctx, product)
 	if err != nil {
 		return reconcile.Report{}, err

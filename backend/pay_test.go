@@ -238,7 +238,7 @@ var discard = slog.New(slog.DiscardHandler)
 
 // payments is the service of a backend of its own.
 func (w *world) payments(tell func(context.Context, []settle.Order) error) *pay.Service {
-	return pay.New(pay.Deps{Store: w.store, Tell: tell, Metrics: metrics.New(), Now: time.Now, Log: discard})
+	return pay.New(pay.Deps{Store: w.store, Tell: tell, Metrics: metrics.New(), Log: discard})
 }
 
 // Redis is away while orders move; it hears of it afterwards.

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/seckill-edge/seckill/backend/duty"
@@ -21,6 +22,9 @@ func (b *Backend) NotReady(ctx context.Context) map[string]error {
 			err := b.deps.Store.SchemaReady(ctx)
 			if store.LacksSchema(err) {
 				return check{"schema", err}
+			}
+			if behind := b.tide.Err(); err == nil && errors.Is(behind, store.ErrBehind) {
+				err = behind
 			}
 			return check{"database", err}
 		},

@@ -94,8 +94,10 @@ func embedded(t testing.TB) *world {
 	w.crash = func() func() {
 		tx, err := raw.Conn(t.Context())
 		require.NoError(t, err)
-		_, err = tx.ExecContext(t.Context(), "BEGIN EXCLUSIVE")
-		require.NoError(t, err)
+		require.Eventually(t, func() bool { // it does not wait for who reads at this moment
+			_, err := tx.ExecContext(t.Context(), "BEGIN EXCLUSIVE")
+			return err == nil
+		}, soon, tick)
 		return func() {
 			_, err := tx.ExecContext(context.Background(), "ROLLBACK")
 			require.NoError(t, err)
@@ -160,10 +162,15 @@ func (w *world) backend() (b *backend.Backend, stop func(context.Context)) {
 }
 
 func (w *world) backendWith(c backend.Config) (b *backend.Backend, stop func(context.Context)) {
+	return w.backendAt(c, time.Now)
+}
+
+// backendAt starts a backend on a machine with this clock.
+func (w *world) backendAt(c backend.Config, now func() time.Time) (b *backend.Backend, stop func(context.Context)) {
 	client, err := lua.NewClient("redis://"+w.line.addr()+"/0"+patience, "backend-under-test")
 	require.NoError(w, err)
 	b, err = backend.New(c, backend.Deps{
-		Redis: client, Broker: w.broker, Store: w.openStore(), Now: time.Now, Random: rand.Reader,
+		Redis: client, Broker: w.broker, Store: w.openStore(), Now: now, Random: rand.Reader,
 		Log: slog.New(slog.NewTextHandler(w.Output(), nil)),
 	})
 	require.NoError(w, err)

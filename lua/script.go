@@ -71,5 +71,6 @@ func scripts() map[string]*redis.Script {
 		"rewrite": rewriteScript,
 		"prove":   proveScript,
 		"forget":  forgetScript,
+		"tide":    tideScript,
 	}
 }

@@ -45,9 +45,20 @@ func blockedBy(o Obstacle, words string) error {
 // Unwrap returns the refusal.
 func (b *blocked) Unwrap() error { return b.error }
 
-// due says that a backend has to make the activity ready.
-func (s *Service) due(a store.Activity) bool {
+// clock is the later of this machine's and Redis's, by which sales begin: whoever is
+// slow must not let one begin late, and to be ready early harms nobody.
+func (s *Service) clock(ctx context.Context) time.Time {
+	asking, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
 	now := s.Now()
+	if there, err := s.Redis.Time(asking).Result(); err == nil && there.After(now) {
+		return there
+	}
+	return now
+}
+
+// due says that a backend has to make the activity ready at now.
+func (s *Service) due(a store.Activity, now time.Time) bool {
 	return a.State == store.Scheduled && !a.Manual && !now.Before(a.Start.Add(-s.Ahead)) && now.Before(a.End)
 }
 
@@ -103,7 +114,7 @@ func (s *Service) obstacle(ctx context.Context, a store.Activity) (Obstacle, str
 // unready says what an activity that is due, or is soon, waits for; empty if it
 // waits for its time, or for a backend.
 func (s *Service) unready(ctx context.Context, v View) string {
-	if !s.due(v.Activity) {
+	if !s.due(v.Activity, s.clock(ctx)) {
 		return ""
 	}
 	if o, words := s.obstacle(ctx, v.Activity); o != Nothing {
@@ -119,9 +130,9 @@ func (s *Service) Unready(ctx context.Context) (map[Obstacle]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("counting the activities that are due: %w", err)
 	}
-	counts := map[Obstacle]int{}
+	counts, now := map[Obstacle]int{}, s.clock(ctx)
 	for _, a := range all {
-		if !s.due(a) {
+		if !s.due(a, now) {
 			continue
 		}
 		asking, cancel := context.WithTimeout(ctx, time.Second)

@@ -100,7 +100,7 @@ func (k *Keeper) keep(ctx context.Context, a store.Activity, n *note, t *traffic
 		if over {
 			return k.close(ctx, a)
 		}
-		if k.due(a) {
+		if k.due(a, k.clock(ctx)) {
 			return k.begin(ctx, a)
 		}
 	case store.Open, store.Held:

@@ -45,11 +45,16 @@ func (s *Service) RunExpiry(ctx context.Context, tell func(error)) {
 	}
 }
 
-// ExpireDue expires what is due now and returns how many orders that were. It goes
-// on until a batch is not full, and returns the first failure.
+// ExpireDue expires what is due now, by the database's clock, and returns how many
+// orders that were. It goes on until a batch is not full, and returns the first
+// failure.
 func (s *Service) ExpireDue(ctx context.Context) (expired int, err error) {
+	now, err := s.Store.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
 	for {
-		orders, failed := s.Store.Expire(ctx, s.Now(), expireBatch)
+		orders, failed := s.Store.Expire(ctx, now, expireBatch)
 		err = cmp.Or(err, failed)
 		if len(orders) > 0 {
 			expired += len(orders)

@@ -252,6 +252,9 @@ func findingOf(a store.Activity, d compare.Difference) Finding {
 		}
 	}
 	what := "Redis has " + redis + "; SQL has " + sql
+	if d.Kind == compare.SettledNotStored {
+		what += ": the database has forgotten it, `seckilld recover` takes it back"
+	}
 	if d.Kind == compare.DamagedRecord {
 		what = "the buyer's record cannot be read"
 	}

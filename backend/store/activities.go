@@ -17,7 +17,7 @@ import (
 func (s *Store) CreateActivity(ctx context.Context, a Activity) error {
 	db, cancel := s.session(ctx)
 	defer cancel()
-	row := newActivityRow(&a, s.now())
+	row := newActivityRow(&a, s.stamp())
 	err := db.Create(&row).Error
 	if s.dialect.duplicate(err) {
 		err = s.whyExists(ctx, a)

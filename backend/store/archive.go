@@ -11,7 +11,7 @@ func (s *Store) Archive(ctx context.Context, id string) (bool, error) {
 	db, cancel := s.session(ctx)
 	defer cancel()
 	done := db.Model(&activityRow{}).Where("id = ? AND state = ? AND archived_ms IS NULL", id, Closed).
-		Update("archived_ms", s.now().UnixMilli())
+		Update("archived_ms", s.stamp().UnixMilli())
 	if done.Error != nil {
 		return false, fmt.Errorf("archiving activity %q: %w", id, done.Error)
 	}

@@ -45,6 +45,16 @@ type decision struct {
 	saved  []Saved          // in the order of the input
 }
 
+// rejects says that an order is rejected now, for good.
+func (d *decision) rejects() bool {
+	for i := range d.insert {
+		if d.insert[i].State == string(order.Rejected) {
+			return true
+		}
+	}
+	return false
+}
+
 // decide gives the orders, one by one as they come, what they would get if each
 // were stored alone. It is pure: the same ledger gives the same decision.
 func decide(l *ledger, orders []*order.Order, now time.Time) decision {

@@ -87,7 +87,7 @@ func (s *Store) overdue(ctx context.Context, now time.Time, limit int, but []str
 }
 
 func (s *Store) expire(ctx context.Context, activity string, ids []string) (expired []Order, err error) {
-	err = s.write(ctx, func(tx *gorm.DB) error {
+	err = s.write(ctx, func(tx *gorm.DB, now time.Time) error {
 		expired = nil
 		if err := lockActivity(tx, activity); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (s *Store) expire(ctx context.Context, activity string, ids []string) (expi
 		if err != nil {
 			return fmt.Errorf("locking the orders: %w", err)
 		}
-		if err := s.giveBack(tx, activity, rows, order.Expired, ""); err != nil {
+		if err := giveBack(tx, activity, rows, order.Expired, "", now); err != nil {
 			return err
 		}
 		for i := range rows {
@@ -127,21 +127,21 @@ func lockActivity(tx *gorm.DB, id string) error {
 // giveBack moves orders of one activity, which are locked with it and stand where
 // they may move to from, and gives their claims and units back. It changes rows
 // to what is stored then.
-func (s *Store) giveBack(tx *gorm.DB, activity string, rows []orderRow, to order.State, reason order.Reason) error {
+func giveBack(tx *gorm.DB, activity string, rows []orderRow, to order.State, reason order.Reason, now time.Time) error {
 	if len(rows) == 0 {
 		return nil
 	}
 	slices.SortFunc(rows, func(a, b orderRow) int { return cmp.Compare(a.ID, b.ID) })
 	ids := make([]string, len(rows))
 	var units int64
-	now := s.now().UnixMilli()
+	at := now.UnixMilli()
 	for i := range rows {
 		ids[i] = rows[i].ID
 		units += int64(rows[i].Quantity)
-		rows[i].State, rows[i].Reason, rows[i].Claim, rows[i].UpdatedMS = string(to), string(reason), nil, now
+		rows[i].State, rows[i].Reason, rows[i].Claim, rows[i].UpdatedMS = string(to), string(reason), nil, at
 	}
 	done := tx.Model(&orderRow{}).Where("id IN ? AND state IN ?", ids, to.Previous()).
-		Updates(map[string]any{"state": string(to), "reason": string(reason), "claim": nil, "updated_ms": now})
+		Updates(map[string]any{"state": string(to), "reason": string(reason), "claim": nil, "updated_ms": at})
 	if err := moved(done, len(rows), "moving them to "+string(to)); err != nil {
 		return err
 	}

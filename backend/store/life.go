@@ -47,11 +47,12 @@ const (
 //
 // An order that is cancelled, expired, rejected or paid by another payment never
 // moves: the payment is kept as RefundDue. The same payment again has the same
-// answer. ErrNotFound if there is no such order: one that is not stored yet cannot
-// be paid. ErrExists if the reference was used for another order.
+// answer. One that is paid, and whose payment the database has forgotten, takes the
+// first that comes. ErrNotFound if there is no such order: one that is not stored yet
+// cannot be paid. ErrExists if the reference was used for another order.
 func (s *Store) Pay(ctx context.Context, orderID, payment string) (m Moved, err error) {
-	err = s.write(ctx, func(tx *gorm.DB) error {
-		m, err = s.payIn(tx, orderID, payment)
+	err = s.write(ctx, func(tx *gorm.DB, now time.Time) error {
+		m, err = s.payIn(tx, orderID, payment, now)
 		killpoint.Here(killpoint.BeforeCommit)
 		return err
 	})
@@ -61,7 +62,7 @@ func (s *Store) Pay(ctx context.Context, orderID, payment string) (m Moved, err 
 	return m, nil
 }
 
-func (s *Store) payIn(tx *gorm.DB, id, payment string) (Moved, error) {
+func (s *Store) payIn(tx *gorm.DB, id, payment string, now time.Time) (Moved, error) {
 	// Locked, so that whatever else moves it comes before or after.
 	row, window, err := s.orderToMove(tx, id, clause.Locking{Strength: clause.LockingStrengthUpdate})
 	if err != nil {
@@ -81,10 +82,14 @@ func (s *Store) payIn(tx *gorm.DB, id, payment string) (Moved, error) {
 	case !errors.Is(err, gorm.ErrRecordNotFound):
 		return Moved{}, fmt.Errorf("looking for a repeat: %w", err)
 	}
-	now := s.now()
 	kept = paymentRow{ID: payment, OrderID: id, ActivityID: row.ActivityID, Outcome: string(RefundDue), AtMS: now.UnixMilli()}
 	m := Moved{Result: MoveLost, PayWindow: window}
+	orphan, err := paidByNobody(tx, &row)
 	switch {
+	case err != nil:
+		return Moved{}, err
+	case orphan:
+		kept.Outcome, m.Result = string(Applied), MoveDone
 	case !order.Moves(order.State(row.State), order.Paid):
 	case row.DueMS == nil:
 		return Moved{Result: NoPaymentStage, Order: row.order(), PayWindow: window}, nil
@@ -104,6 +109,20 @@ func (s *Store) payIn(tx *gorm.DB, id, payment string) (Moved, error) {
 	return m, nil
 }
 
+// paidByNobody says that an order is paid and its payment is forgotten, see
+// TakeOrders.
+func paidByNobody(tx *gorm.DB, row *orderRow) (bool, error) {
+	if row.State != string(order.Paid) {
+		return false, nil
+	}
+	var payments int64
+	err := tx.Model(&paymentRow{}).Where("order_id = ? AND outcome = ?", row.ID, Applied).Count(&payments).Error
+	if err != nil {
+		return false, fmt.Errorf("looking for its payment: %w", err)
+	}
+	return payments == 0, nil
+}
+
 // Cancel moves an order from created to cancelled, in one conditional statement,
 // and gives its units and its buyer's claim back in the same transaction. reason
 // is the caller's word for it (see order.ValidCancelReason).
@@ -111,8 +130,8 @@ func (s *Store) payIn(tx *gorm.DB, id, payment string) (Moved, error) {
 // A cancelled order is Done again, with its first reason. ErrNotFound if there is
 // no such order.
 func (s *Store) Cancel(ctx context.Context, orderID string, reason order.Reason) (m Moved, err error) {
-	err = s.write(ctx, func(tx *gorm.DB) error {
-		m, err = s.cancelIn(tx, orderID, reason)
+	err = s.write(ctx, func(tx *gorm.DB, now time.Time) error {
+		m, err = s.cancelIn(tx, orderID, reason, now)
 		killpoint.Here(killpoint.BeforeCommit)
 		return err
 	})
@@ -122,7 +141,7 @@ func (s *Store) Cancel(ctx context.Context, orderID string, reason order.Reason)
 	return m, nil
 }
 
-func (s *Store) cancelIn(tx *gorm.DB, id string, reason order.Reason) (Moved, error) {
+func (s *Store) cancelIn(tx *gorm.DB, id string, reason order.Reason, now time.Time) (Moved, error) {
 	// The activity first, as storing does, so that nobody waits crosswise.
 	row, _, err := s.orderToMove(tx, id, clause.Locking{})
 	if err != nil {
@@ -149,7 +168,7 @@ func (s *Store) cancelIn(tx *gorm.DB, id string, reason order.Reason) (Moved, er
 		return m, nil
 	}
 	rows := []orderRow{row}
-	if err := s.giveBack(tx, row.ActivityID, rows, order.Cancelled, reason); err != nil {
+	if err := giveBack(tx, row.ActivityID, rows, order.Cancelled, reason, now); err != nil {
 		return Moved{}, err
 	}
 	m.Result, m.Order = MoveDone, rows[0].order()

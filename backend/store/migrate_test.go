@@ -10,7 +10,7 @@ import (
 	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
-var allMigrations = []string{"00001_activities.sql", "00002_orders.sql", "00003_payments.sql", "00004_life.sql"}
+var allMigrations = []string{"00001_activities.sql", "00002_orders.sql", "00003_payments.sql", "00004_life.sql", "00005_tide.sql"}
 
 func TestMigrate(t *testing.T) {
 	for _, d := range databases() {

@@ -112,6 +112,9 @@ func (d *mysqlDialect) gorm(pool *sql.DB) gorm.Dialector {
 	})
 }
 
+// clock is the time of the statement; unlike a date it knows no time zone.
+func (d *mysqlDialect) clock() string { return "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)" }
+
 func (d *mysqlDialect) txOptions() *sql.TxOptions {
 	return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 }

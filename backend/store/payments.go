@@ -120,7 +120,7 @@ func (s *Store) refundDone(ctx context.Context, id string) (Payment, error) {
 	db, cancel := s.session(ctx)
 	defer cancel()
 	err := db.Model(&paymentRow{}).Where("id = ? AND outcome = ?", id, RefundDue).
-		Updates(map[string]any{"outcome": string(Refunded), "refunded_ms": s.now().UnixMilli()}).Error
+		Updates(map[string]any{"outcome": string(Refunded), "refunded_ms": s.stamp().UnixMilli()}).Error
 	if err != nil {
 		return Payment{}, err
 	}

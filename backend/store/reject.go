@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -21,11 +22,11 @@ import (
 // repeat of it.
 func (s *Store) RejectOrder(ctx context.Context, o order.Order, reason order.Reason) (Saved, error) {
 	o.Quantity = max(1, o.Quantity)
-	saved, err := s.rejectOrder(ctx, newOrderRow(&o, order.Rejected, reason, s.now()))
+	saved, err := s.rejectOrder(ctx, o, reason)
 	if err != nil && blamesData(err) {
 		bare := order.Order{ID: o.ID, ActivityID: o.ActivityID, ProductID: o.ProductID, Quantity: 1, ReservedAt: o.ReservedAt}
 		var again error
-		if saved, again = s.rejectOrder(ctx, newOrderRow(&bare, order.Rejected, reason, s.now())); again != nil {
+		if saved, again = s.rejectOrder(ctx, bare, reason); again != nil {
 			err = errors.Join(err, again)
 		} else {
 			err = nil
@@ -37,10 +38,11 @@ func (s *Store) RejectOrder(ctx context.Context, o order.Order, reason order.Rea
 	return saved, nil
 }
 
-// rejectOrder inserts row if there is none of its id. It takes no lock on the
+// rejectOrder inserts a row if there is none of its id. It takes no lock on the
 // activity: the primary key alone decides who was first.
-func (s *Store) rejectOrder(ctx context.Context, row orderRow) (saved Saved, err error) {
-	err = s.write(ctx, func(tx *gorm.DB) error {
+func (s *Store) rejectOrder(ctx context.Context, o order.Order, reason order.Reason) (saved Saved, err error) {
+	err = s.write(ctx, func(tx *gorm.DB, now time.Time) error {
+		row := newOrderRow(&o, order.Rejected, reason, now)
 		rows, err := s.rowsByID(tx, []string{row.ID})
 		if err != nil {
 			return fmt.Errorf("looking for a repeat: %w", err)

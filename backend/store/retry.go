@@ -20,7 +20,33 @@ const (
 //
 // A violated unique index is such a loss, too: do looks before it inserts, so
 // somebody has inserted in between, and the next look sees it.
-func (s *Store) write(ctx context.Context, do func(tx *gorm.DB) error) error {
+//
+// now is the database's clock. While the tide is not right nothing is done, see
+// Mind and Wary.
+func (s *Store) write(ctx context.Context, do func(tx *gorm.DB, now time.Time) error) error {
+	if err := s.tide.wait(ctx); err != nil {
+		return err
+	}
+	return s.writeUnsure(ctx, do)
+}
+
+// writeUnsure is write that does not wait for the first word on the tide: for what
+// would not be wrong if the database had forgotten something.
+func (s *Store) writeUnsure(ctx context.Context, do func(tx *gorm.DB, now time.Time) error) error {
+	err := s.transact(ctx, func(tx *gorm.DB) error {
+		now, err := s.begin(tx)
+		if err != nil {
+			return err
+		}
+		return do(tx, now)
+	})
+	if err == nil {
+		s.tide.wrote.Store(true)
+	}
+	return err
+}
+
+func (s *Store) transact(ctx context.Context, do func(tx *gorm.DB) error) error {
 	db, cancel := s.session(ctx)
 	defer cancel()
 	for try := 1; ; try++ {

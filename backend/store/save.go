@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -34,6 +35,9 @@ import (
 // another order cannot be stored; it is answered as foreign. Copies of one order
 // that differ are one order: the first that is stored counts.
 //
+// While it is not known how high the tide was (see Wary) orders are created and none
+// is rejected: ErrUnsure.
+//
 // Lost races are repeated for about a second. After an error ask IsTransient what
 // to do. When the connection broke during the commit, the batch may be stored
 // nevertheless: the same call again finds out.
@@ -53,9 +57,9 @@ func (s *Store) SaveOrders(ctx context.Context, orders []order.Order) ([]Saved, 
 	}
 
 	var saved []Saved
-	err := s.write(ctx, func(tx *gorm.DB) error {
+	err := s.writeUnsure(ctx, func(tx *gorm.DB, now time.Time) error {
 		var err error
-		saved, err = s.saveIn(tx, batch)
+		saved, err = s.saveIn(tx, batch, now)
 		killpoint.Here(killpoint.BeforeCommit)
 		return err
 	})
@@ -76,12 +80,11 @@ func (s *Store) SaveOrders(ctx context.Context, orders []order.Order) ([]Saved, 
 // Nearly every batch is all new and all fits, and to look for repeats and taken
 // claims costs half as much again as to insert. So it inserts first if it may
 // hope for that, and the unique indices say whether the hope was right.
-func (s *Store) saveIn(tx *gorm.DB, batch []*order.Order) ([]Saved, error) {
+func (s *Store) saveIn(tx *gorm.DB, batch []*order.Order, now time.Time) ([]Saved, error) {
 	activities, err := lockActivities(tx, batch)
 	if err != nil {
 		return nil, err
 	}
-	now := s.now()
 	if d := decide(newLedger(activities, len(batch)), batch, now); hopeful(activities, d) {
 		// A transaction in a transaction is a savepoint.
 		err := tx.Transaction(func(tx *gorm.DB) error { return insert(tx, d.insert) })
@@ -99,6 +102,9 @@ func (s *Store) saveIn(tx *gorm.DB, batch []*order.Order) ([]Saved, error) {
 	// No index is violated now, unless an id is used in two activities at the same
 	// moment; write then starts again.
 	d := decide(l, batch, now)
+	if d.rejects() && s.tide.unsure() {
+		return nil, ErrUnsure
+	}
 	if err := insert(tx, d.insert); err != nil {
 		return nil, err
 	}

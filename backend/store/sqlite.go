@@ -53,6 +53,10 @@ func (d *sqliteDialect) gorm(pool *sql.DB) gorm.Dialector {
 	return gormsqlite.New(gormsqlite.Config{Conn: pool})
 }
 
+func (d *sqliteDialect) clock() string {
+	return "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
+}
+
 func (d *sqliteDialect) txOptions() *sql.TxOptions { return nil }
 
 func (d *sqliteDialect) ordersBy(string) string { return "orders" }

@@ -29,13 +29,16 @@ type Store struct {
 	db      *gorm.DB
 	dialect dialect
 	log     *slog.Logger
-	now     func() time.Time
+	tide    tide
+	// now, unless it is nil, is believed in place of all clocks.
+	now func() time.Time
 }
 
 // Option changes a Store that New makes.
 type Option func(*Store)
 
-// WithClock sets what stamps CreatedAt and UpdatedAt. Default time.Now.
+// WithClock sets a clock in place of the database's, which orders go by, and of this
+// machine's.
 func WithClock(now func() time.Time) Option {
 	return func(s *Store) { s.now = now }
 }
@@ -52,7 +55,6 @@ func WithClock(now func() time.Time) Option {
 func New(ctx context.Context, address string, log *slog.Logger, options ...Option) (*Store, error) {
 	s := &Store{
 		log: cmp.Or(log, slog.New(slog.DiscardHandler)),
-		now: time.Now,
 	}
 	for _, o := range options {
 		o(s)
@@ -96,8 +98,17 @@ func (s *Store) Ping(ctx context.Context) error {
 // word is err, worded as those that GORM returns.
 func (s *Store) word(err error) error { return worded{name: s.dialect.name()}.Translate(err) }
 
-// Close closes the connections. Calls under way fail.
+// closeWithin bounds the last word on the tide.
+const closeWithin = time.Second
+
+// Close lets the tide rise if it has to, and closes the connections. Calls under way
+// fail.
 func (s *Store) Close() error {
+	if s.tide.wrote.Load() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+		defer cancel()
+		_, _ = s.Rise(ctx) // without it a restore may go unnoticed; all else does its part
+	}
 	pool, err := s.db.DB()
 	if err == nil {
 		err = pool.Close()
@@ -112,4 +123,12 @@ func (s *Store) Close() error {
 func (s *Store) session(ctx context.Context) (*gorm.DB, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	return s.db.WithContext(ctx), cancel
+}
+
+// stamp is the time for what nothing is decided by.
+func (s *Store) stamp() time.Time {
+	if s.now != nil {
+		return s.now()
+	}
+	return time.Now()
 }

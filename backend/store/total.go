@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"gorm.io/gorm"
 )
@@ -24,7 +25,7 @@ func (s *Store) ChangeTotal(ctx context.Context, id string, from, to int64) (Act
 }
 
 func (s *Store) changeTotal(ctx context.Context, id string, from, to int64) (a Activity, err error) {
-	err = s.write(ctx, func(tx *gorm.DB) error {
+	err = s.write(ctx, func(tx *gorm.DB, _ time.Time) error {
 		done := tx.Model(&activityRow{}).
 			Where("id = ? AND state <> ? AND target = 0 AND total = ?", id, Closed, from).
 			Updates(map[string]any{"target": to, "total": max(from, to), "changes": gorm.Expr("changes + 1")})

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/backend/tide"
 	"github.com/seckill-edge/seckill/internal/queue"
 	"github.com/seckill-edge/seckill/lua"
 )
@@ -93,6 +94,8 @@ type servers struct {
 	redis  redis.UniversalClient
 	broker queue.Broker
 	store  *store.Store
+	// tide is what tide.Check has said of a command's; store minds it.
+	tide error
 }
 
 // The errors of the three parsers do not repeat the address: it may hold a
@@ -147,7 +150,18 @@ func (a *app) openAnswering(ctx context.Context, log *slog.Logger, name string) 
 	if err := answers(ctx, s.store); err != nil {
 		return servers{}, errors.Join(err, s.close())
 	}
+	checking, cancel := context.WithTimeout(ctx, tideWithin)
+	defer cancel()
+	s.tide = tide.Check(checking, s.tideDeps(log))
 	return s, nil
+}
+
+// tideWithin is how long a command waits for word on the tide. Without it, it goes on:
+// to hold a sale, say, is possible with any store away.
+const tideWithin = time.Second
+
+func (s *servers) tideDeps(log *slog.Logger) tide.Deps {
+	return tide.Deps{Redis: s.redis, Store: s.store, Log: log}
 }
 
 func answers(ctx context.Context, s *store.Store) error {

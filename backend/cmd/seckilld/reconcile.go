@@ -62,6 +62,9 @@ func (a *app) reconcile(ctx context.Context, products []string, dry bool) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	if errors.Is(s.tide, store.ErrBehind) {
+		return s.tide // to mend by its word would be wrong
+	}
 	chosen, err := a.chosen(ctx, &s, log, products)
 	if err != nil {
 		return err
