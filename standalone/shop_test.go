@@ -21,6 +21,7 @@ func TestShopPage(t *testing.T) {
 		looks["a buyer's way"] = buyersWay
 		looks["a sale that is to come"] = saleToCome
 		looks["a sale with tickets"] = saleWithTickets
+		looks["a sale with payment"] = saleWithPayment
 	}
 	for name, look := range looks {
 		t.Run(name, look)

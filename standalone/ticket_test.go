@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,12 @@ func saleWithTickets(t *testing.T) {
 	s := startSale(t, "--units", "10")
 	status, _ := s.buy("a bot")
 	require.Equal(t, http.StatusForbidden, status)
+
+	buy, crowd := commands(s.Shop, true)
+	said, err := exec.CommandContext(t.Context(), "sh", "-c", buy).CombinedOutput()
+	require.NoError(t, err)
+	require.Contains(t, string(said), "202 Accepted")
+	require.Contains(t, crowd, "--ticket")
 
 	b := openBrowser(t)
 	b.visit(s.Shop + "/")

@@ -10,6 +10,7 @@ const silence = 5000; // milliseconds in which a stream must have said something
 
 let turn = 0; // rises with each order followed; an older one stops showing
 let hangUp = () => {}; // ends the stream that is open
+let payBy = NaN; // when the order shown must be paid, in the shop's milliseconds
 
 function next() {
   hangUp();
@@ -20,6 +21,8 @@ function next() {
 export function forget() {
   next();
   steps(["", "", ""]);
+  payBy = NaN;
+  tick();
   $("order").dataset.status = "none";
   $("orderfacts").hidden = true;
   $("ordernone").hidden = false;
@@ -27,15 +30,21 @@ export function forget() {
 
 // follow shows an order as it goes, until its state is final: as the edge tells it,
 // and by asking where it cannot tell. fresh is the answer that promised it, if that
-// has just come; note is said in place of the order's state.
+// has just come; note is said in place of the order's state, until that changes.
 export async function follow(product, orderId, { fresh, note } = {}) {
   const mine = next();
   buyer.remember(product, orderId);
-  if (fresh) show(fresh, note);
+  let shown = "";
+  const draw = (order) => {
+    if (shown && order.status !== shown) note = "";
+    shown = order.status;
+    show(order, note);
+  };
+  if (fresh) draw(fresh);
   const overdue = setTimeout(() => mine === turn && say(late), Math.max(0, Date.parse(fresh?.resolve_by) - clock.now()) || 2 ** 31 - 1);
   const tell = (order) => {
     if (order.status !== "queued") clearTimeout(overdue);
-    show(order, note);
+    draw(order);
   };
   if (!(await listen(product, orderId, tell)) && mine === turn) await poll(product, orderId, mine, tell);
   clearTimeout(overdue);
@@ -90,6 +99,8 @@ async function poll(product, orderId, mine, tell) {
 
 function show(order, note) {
   const unpaid = order.status === "created" && order.final === false;
+  payBy = unpaid ? Date.parse(order.pay_by) : NaN;
+  tick();
   const fate = fates[unpaid ? "unpaid" : order.status] || { text: order.status, steps: ["done", "", ""], tone: "" };
   steps(fate.steps);
   $("orderid").textContent = order.order_id;
@@ -99,6 +110,16 @@ function show(order, note) {
   $("orderfacts").hidden = false;
   $("ordernone").hidden = true;
   say(note || (order.status === "rejected" && reasons[order.reason]) || fate.text, note ? "bad" : fate.tone);
+}
+
+// tick counts down to the end of the time to pay, while there is one.
+export function tick() {
+  $("payrow").hidden = Number.isNaN(payBy);
+  if (Number.isNaN(payBy)) return;
+  const { days, hours, minutes, seconds } = clock.split(payBy - clock.now());
+  const span = (days === "0" ? "" : `${days} d `) + (days === "0" && hours === "00" ? "" : `${hours}:`) + `${minutes}:${seconds}`;
+  const left = payBy > clock.now() ? span : "the time is up";
+  if ($("payleft").textContent !== left) $("payleft").textContent = left;
 }
 
 function steps(looks) {

@@ -4,7 +4,7 @@
 import * as api from "./api.js";
 import * as buyer from "./buyer.js";
 import * as clock from "./clock.js";
-import { follow, forget } from "./follow.js";
+import { follow, forget, tick } from "./follow.js";
 import { $, say } from "./page.js";
 import { offlineClick, refusal, states } from "./words.js";
 
@@ -14,6 +14,8 @@ let sale = null; // the activity as the edge told it last
 let reached = true; // the edge answered last time
 let busy = false; // a click is on its way
 let again = 0; // the shop's time before which another click makes no sense
+let refusedWith = ""; // what the last click was refused with, as long as that may be so
+let buyable = false; // a click made sense when the page was drawn last
 
 // state is where the activity stands now. The start and the end come by the
 // clock, without asking: at the start nobody should have to wait for a poll.
@@ -86,6 +88,8 @@ function refused(answer) {
   if (answer.retryAfter) again = clock.now() + answer.retryAfter * 1000;
   const note = refusal(answer);
   say(note, "bad");
+  refusedWith = note;
+  buyable = true; // so that it stays until a click has made no sense in between
   if (answer.code === -4 && answer.order_id) follow(product, answer.order_id, { note });
   look();
 }
@@ -94,6 +98,8 @@ function refused(answer) {
 // quarter of a second for the countdown.
 function draw() {
   const where = state();
+  takeBack();
+  tick();
   const words = states[where] || states.loading;
   $("sale").dataset.state = where;
   set("pill", words.pill);
@@ -112,6 +118,16 @@ function draw() {
   set("clock", clock.timeOfDay(clock.now()));
   set("buyer", buyer.id());
   if (sale) drawSale(where);
+}
+
+// takeBack unsays a refusal once the shop sells again.
+function takeBack() {
+  if (busy) return;
+  const before = buyable;
+  buyable = canBuy();
+  if (!buyable || before || !refusedWith) return;
+  if ($("message").textContent === refusedWith) say("");
+  refusedWith = "";
 }
 
 function drawSale(where) {
