@@ -138,8 +138,12 @@ func viewsWithoutRedis(all []store.Activity) []View {
 // Show returns the activity that product sells through, else the newest one it
 // ever had. store.ErrNotFound if it had none.
 func (s *Service) Show(ctx context.Context, product string) (View, error) {
+	behind := s.behind(ctx)
 	a, err := s.find(ctx, product)
 	if err != nil {
+		if behind != "" && errors.Is(err, store.ErrNotFound) {
+			err = fmt.Errorf("product %s: %w: %s", product, ErrRefused, behind)
+		}
 		return View{}, err
 	}
 	snapshot, err := s.snapshot(ctx, product)
@@ -147,8 +151,11 @@ func (s *Service) Show(ctx context.Context, product string) (View, error) {
 		return View{Activity: a, Why: "Redis cannot be asked: " + err.Error()}, nil //nolint:nilerr // Why says it
 	}
 	v := view(a, snapshot, s.Now())
-	if words := cmp.Or(s.proving(ctx, v), s.unready(ctx, v)); words != "" {
+	if words := cmp.Or(behind, s.proving(ctx, v), s.unready(ctx, v)); words != "" {
 		v.Why = words
+		if behind != "" {
+			return v, nil
+		}
 	}
 	return (&around{Service: s}).explain(ctx, v), nil
 }

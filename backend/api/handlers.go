@@ -189,6 +189,8 @@ func (h *handlers) problem(err error) error {
 		return huma.Error404NotFound(err.Error())
 	case errors.Is(err, store.ErrExists), errors.Is(err, store.ErrState), errors.Is(err, activities.ErrRefused):
 		return huma.Error409Conflict(err.Error())
+	case errors.Is(err, store.ErrBehind):
+		return huma.Error503ServiceUnavailable(store.ErrBehind.Error())
 	case errors.Is(err, activities.ErrHalf):
 		h.Log.Error("api: request done by half", "error", err)
 		return huma.Error503ServiceUnavailable("held in Redis, nothing is sold; the database could not be told: hold it again when it answers")

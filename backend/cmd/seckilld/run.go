@@ -115,7 +115,7 @@ exists already), 4 audit or reconcile found what is left to be done.`,
 	root.SetVersionTemplate("seckilld {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, words.Words(err)) })
 	a.options.register(root.PersistentFlags())
-	root.AddCommand(newServe(a), newMigrate(a), newActivity(a), newReconcile(a), newOrder(a), newRefund(a), newDead(a))
+	root.AddCommand(newServe(a), newMigrate(a), newActivity(a), newReconcile(a), newRecover(a), newOrder(a), newRefund(a), newDead(a))
 	return root
 }
 
