@@ -225,11 +225,11 @@ func TestPolicy(t *testing.T) {
 
 func TestRateNamesWhatIsWrong(t *testing.T) {
 	for want, r := range map[string]Rate{
-		"0 events":              {Per: time.Second, Burst: 1},
-		"1000000001 events":     {Events: 1_000_000_001, Per: time.Second, Burst: 1},
-		"per 1µs":               {Events: 1, Per: time.Microsecond, Burst: 1},
-		"per 24h0m0.000000001s": {Events: 1, Per: 24*time.Hour + 1, Burst: 1},
-		"burst 0":               {Events: 1, Per: time.Second},
+		"0 events":            {Per: time.Second, Burst: 1},
+		"1000000001 events":   {Events: 1_000_000_001, Per: time.Second, Burst: 1},
+		"1/1µs":               {Events: 1, Per: time.Microsecond, Burst: 1},
+		"1/24h0m0.000000001s": {Events: 1, Per: 24*time.Hour + 1, Burst: 1},
+		"burst 0":             {Events: 1, Per: time.Second},
 	} {
 		require.ErrorContains(t, r.Validate(), want)
 	}
