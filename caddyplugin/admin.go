@@ -13,6 +13,7 @@ import (
 
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
 	"github.com/seckill-edge/seckill/caddyplugin/limit"
+	"github.com/seckill-edge/seckill/internal/version"
 )
 
 // adminStatus is a module that provides the /seckill/status endpoint for the
@@ -34,6 +35,8 @@ func (s *adminStatus) Routes() []caddy.AdminRoute {
 // carry passwords.
 type status struct {
 	Ready bool `json:"ready"`
+	// Version is the plugin's, as the build has noted it.
+	Version string `json:"version"`
 	// Reason says why it is not ready.
 	Reason   string          `json:"reason,omitempty"`
 	Products []productStatus `json:"products"`
@@ -98,7 +101,7 @@ func (*adminStatus) serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 func statusOf(ctx context.Context, g *gate.Gate) status {
-	s := status{Ready: true, Products: []productStatus{}}
+	s := status{Ready: true, Version: version.String(), Products: []productStatus{}}
 	if err := g.Ready(ctx); err != nil {
 		s.Ready, s.Reason = false, err.Error()
 	}

@@ -24,6 +24,7 @@ func TestAdminStatus(t *testing.T) {
 		d := e.adminGet("/seckill/status").document(t)
 		require.Equal(t, true, d["ready"])
 		require.NotContains(t, d, "reason")
+		require.Contains(t, d["version"], " go1.")
 		products := d["products"].([]any)
 		require.Len(t, products, 1)
 		require.Equal(t, "1001", products[0].(map[string]any)["product_id"])

@@ -12,6 +12,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/activities"
 	"github.com/seckill-edge/seckill/backend/store"
 	words "github.com/seckill-edge/seckill/internal/usage"
+	"github.com/seckill-edge/seckill/internal/version"
 )
 
 // Exit codes.
@@ -103,7 +104,7 @@ exists already), 4 audit or reconcile found what is left to be done.`,
 		Example: `  seckilld migrate --database mysql://seckill:secret@127.0.0.1:3306/seckill
   seckilld activity create --product 1001 --start 2026-11-11T20:00:00+08:00 --end 2026-11-11T22:00:00+08:00 --total 100
   seckilld serve`,
-		Version:           version(),
+		Version:           version.String(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
