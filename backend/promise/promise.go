@@ -58,8 +58,8 @@ func (c Config) WithDefaults() Config {
 // options.
 func (c Config) Validate() error {
 	c = c.WithDefaults()
-	if c.Within < time.Second || c.Within > time.Hour {
-		return fmt.Errorf("--resolve-within %s: must be the edges' resolve_within, 1s to 1h", c.Within)
+	if c.Within < order.MinResolveWithin || c.Within > order.MaxResolveWithin {
+		return fmt.Errorf("--resolve-within %s: must be the edges' resolve_within, %s to 1h", c.Within, order.MinResolveWithin)
 	}
 	if most := c.Within * 2 / 3; c.After < 0 || c.After > most {
 		return fmt.Errorf("--store-directly-after %s: must leave a third of --resolve-within %s to act in: at most %s, or 0", c.After, c.Within, most)

@@ -36,7 +36,7 @@ func short[T int | time.Duration](v T) string {
 // The bounds of a Config's fields. A syntax that sets them refuses by the same.
 var (
 	ReserveTimeoutBound   = Bound[time.Duration]{10 * time.Millisecond, 10 * time.Second}
-	ResolveWithinBound    = Bound[time.Duration]{5 * time.Second, time.Hour}
+	ResolveWithinBound    = Bound[time.Duration]{order.MinResolveWithin, order.MaxResolveWithin}
 	LingerBound           = Bound[time.Duration]{time.Millisecond, time.Second}
 	OrdersPerMessageBound = Bound[int]{1, order.MaxPerMessage}
 	WaitingBound          = Bound[int]{1, 1 << 20}

@@ -104,7 +104,7 @@ func TestKilledWhileKeepingAPromise(t *testing.T) {
 	s.must("activity", "preheat", "1001")
 	s.must("activity", "open", "1001")
 	id := s.reserved()
-	keep := []string{"serve", "--listen", "127.0.0.1:0", "--resolve-within", "3s", "--store-directly-after", "1s"}
+	keep := []string{"serve", "--listen", "127.0.0.1:0", "--resolve-within", "5s", "--store-directly-after", "1s"}
 	s.dies(binary, killpoint.AfterDirect, keep...)
 	require.Contains(t, s.must("order", "show", id), "created")
 	require.Equal(t, "q", s.mark(id), "Redis knows nothing of it")

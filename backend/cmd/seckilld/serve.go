@@ -56,7 +56,7 @@ machine only. SIGINT or SIGTERM ends it cleanly, a second one at once.`,
 	}
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:9680", "`host:port` of API and console; port 0 lets the system choose")
 	c.Flags().BoolVar(&migrate, "migrate", false, "bring the database schema up to date first")
-	c.Flags().DurationVar(&keep.Within, "resolve-within", 30*time.Second, "what the edges promise (their resolve_within)")
+	c.Flags().DurationVar(&keep.Within, "resolve-within", 30*time.Second, "what the edges promise (their resolve_within), 5s to 1h")
 	c.Flags().DurationVar(&keep.After, "store-directly-after", 0, "age at which an order the broker has not delivered is stored straight from Redis (0: half of --resolve-within)")
 	c.Flags().DurationVar(&ahead, "preheat-ahead", activities.DefaultAhead, "how long before its start an activity is preheated and opened; it sells nothing before its start")
 	c.Flags().DurationVar(&keepKeys, "keep-keys", activities.DefaultKeepKeys, "how long Redis keeps what it knows of an activity that is archived; edges without a backend tell orders' states from it")
