@@ -62,15 +62,20 @@ const (
 
 // Service manages activities. It is safe for concurrent use, also by several
 // processes.
-type Service struct{ Deps }
+type Service struct {
+	Deps
+	// aheadGuessed: what the backends were told may differ from Ahead.
+	aheadGuessed bool
+}
 
 // New makes a service.
 func New(d Deps) *Service {
+	guessed := d.Ahead == 0
 	if d.InHand == nil {
 		d.InHand = func() int { return 0 }
 	}
 	d.Ahead, d.KeepKeys = cmp.Or(d.Ahead, DefaultAhead), cmp.Or(d.KeepKeys, DefaultKeepKeys)
-	return &Service{d}
+	return &Service{Deps: d, aheadGuessed: guessed}
 }
 
 // View is one activity as both stores know it.
@@ -97,7 +102,7 @@ func (s *Service) Create(ctx context.Context, n Draft) (store.Activity, error) {
 		}
 	}
 	if err := s.Store.CreateActivity(ctx, a); err != nil {
-		return store.Activity{}, fmt.Errorf("creating the activity of product %s: %w", a.ProductID, err)
+		return store.Activity{}, err
 	}
 	s.Log.Info("activity created", "activity", a.ID, "product", a.ProductID, "units", a.Total)
 	return a, nil
@@ -122,7 +127,7 @@ func (s *Service) List(ctx context.Context) ([]View, error) {
 			}
 			snapshots[a.ProductID] = snapshot
 		}
-		views[i] = others.explain(ctx, view(a, snapshot, s.Now()))
+		views[i] = others.explain(ctx, s.view(a, snapshot))
 	}
 	return views, nil
 }
@@ -150,7 +155,7 @@ func (s *Service) Show(ctx context.Context, product string) (View, error) {
 	if err != nil {
 		return View{Activity: a, Why: "Redis cannot be asked: " + err.Error()}, nil //nolint:nilerr // Why says it
 	}
-	v := view(a, snapshot, s.Now())
+	v := s.view(a, snapshot)
 	if words := cmp.Or(behind, s.proving(ctx, v), s.unready(ctx, v)); words != "" {
 		v.Why = words
 		if behind != "" {
@@ -199,9 +204,9 @@ func (s *Service) snapshot(ctx context.Context, product string) (*lua.Snapshot, 
 	return &snapshot, nil
 }
 
-func view(a store.Activity, snapshot *lua.Snapshot, now time.Time) View {
+func (s *Service) view(a store.Activity, snapshot *lua.Snapshot) View {
 	if snapshot != nil && snapshot.ID != a.ID {
 		snapshot = nil
 	}
-	return View{Activity: a, Snapshot: snapshot, Why: why(a, snapshot, now)}
+	return View{Activity: a, Snapshot: snapshot, Why: s.why(a, snapshot)}
 }

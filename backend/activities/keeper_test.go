@@ -67,7 +67,7 @@ func TestKeeperBegins(t *testing.T) {
 		want       store.ActivityState
 		why        string
 	}{
-		{"not due yet", 11 * time.Minute, time.Hour, false, store.Scheduled, "ahead of its start"},
+		{"not due yet", 11 * time.Minute, time.Hour, false, store.Scheduled, "opens it at "},
 		{"ahead", 9 * time.Minute, time.Hour, false, store.Open, "open, starts at"},
 		{"late", -time.Minute, time.Hour, false, store.Open, "selling"},
 		{"manual", -time.Minute, time.Hour, true, store.Scheduled, "preheat it"},

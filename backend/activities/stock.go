@@ -26,17 +26,19 @@ type Change struct {
 // check returns *Invalid or nil.
 func (c Change) check() error {
 	var wrong []Field
+	both := (c.Add == 0) == (c.Withdraw == 0) // or neither
 	for _, f := range []struct {
-		name  string
-		value int64
-		wrong bool
+		name    string
+		value   int64
+		oneOnly bool
 	}{
-		{"add", c.Add, c.Add < 0 || c.Add > order.MaxUnits || (c.Add == 0) == (c.Withdraw == 0)},
-		{"withdraw", c.Withdraw, c.Withdraw < 0 || c.Withdraw > order.MaxUnits},
-		{"if_total", c.IfTotal, c.IfTotal < 0 || c.IfTotal > order.MaxUnits},
+		{"add", c.Add, both}, {"withdraw", c.Withdraw, both}, {"if_total", c.IfTotal, false},
 	} {
-		if f.wrong {
-			wrong = append(wrong, Field{f.name, strconv.FormatInt(f.value, 10), "must be 1 to 1000000000 units, and one of add and withdraw be given"})
+		switch {
+		case f.value < 0 || f.value > order.MaxUnits:
+			wrong = append(wrong, Field{f.name, strconv.FormatInt(f.value, 10), "must be 1 to 1000000000 units"})
+		case f.oneOnly:
+			wrong = append(wrong, Field{f.name, strconv.FormatInt(f.value, 10), "one of add and withdraw must be given, and only one"})
 		}
 	}
 	if wrong != nil {

@@ -24,7 +24,8 @@ func (s *Service) proving(ctx context.Context, v View) string {
 }
 
 // why explains a sale to the one who has to answer for it.
-func why(a store.Activity, snapshot *lua.Snapshot, now time.Time) string {
+func (s *Service) why(a store.Activity, snapshot *lua.Snapshot) string {
+	now := s.Now()
 	switch {
 	case a.State == store.Closed:
 		return whyClosed(a, snapshot)
@@ -33,7 +34,7 @@ func why(a store.Activity, snapshot *lua.Snapshot, now time.Time) string {
 	case snapshot == nil && a.State == store.Scheduled && a.Manual:
 		return "scheduled: its stock is not in Redis yet; preheat it"
 	case a.State == store.Scheduled && !a.Manual:
-		return "scheduled: a backend (seckilld serve) preheats and opens it ahead of its start"
+		return "scheduled: a backend (seckilld serve) preheats and opens it " + s.opening(a, now)
 	case snapshot == nil:
 		return "Redis has lost it: nothing is sold until a backend (seckilld serve) has rebuilt its stock, which it does by itself"
 	case snapshot.Damaged:
@@ -60,6 +61,19 @@ func why(a store.Activity, snapshot *lua.Snapshot, now time.Time) string {
 		return "sold out"
 	}
 	return "selling"
+}
+
+// opening says when a backend makes an activity ready.
+func (s *Service) opening(a store.Activity, now time.Time) string {
+	at := a.Start.Add(-s.Ahead)
+	if !now.Before(at) {
+		return "at once"
+	}
+	words := fmt.Sprintf("at %s, %v ahead of its start", at.UTC().Format(time.RFC3339), s.Ahead)
+	if s.aheadGuessed {
+		words += " unless its --preheat-ahead says otherwise"
+	}
+	return words
 }
 
 func whyClosed(a store.Activity, snapshot *lua.Snapshot) string {

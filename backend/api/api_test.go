@@ -67,7 +67,7 @@ func newSite(t *testing.T, token string) *site {
 		}),
 		Store: s.store,
 		Pay: pay.New(pay.Deps{
-			Store: s.store, Now: time.Now, Metrics: metrics.New(), Log: log,
+			Store: s.store, Metrics: metrics.New(), Log: log,
 			Tell: func(context.Context, []settle.Order) error { return nil },
 		}),
 		Registry: prometheus.NewRegistry(), Token: token, Log: log,
@@ -226,7 +226,7 @@ func TestProblems(t *testing.T) {
 		{"no such product", request{path: "/api/activities/9"}, 404, "create one first"},
 		{"bad product", request{path: "/api/activities/%7B9%7D"}, 422, "A-Z a-z 0-9"},
 		{"audit of nothing", request{path: "/api/activities/9/audit"}, 404, ""},
-		{"no such order", request{path: "/api/orders/01m8mcb8mmgstzccbmrw2zgrwy"}, 404, ""},
+		{"no such order", request{path: "/api/orders/01m8mcb8mmgstzccbmrw2zgrwy"}, 404, "order 01m8mcb8mmgstzccbmrw2zgrwy is not stored"},
 		{"no order id", request{path: "/api/orders/1"}, 422, "order id"},
 		{"no units", create(func(d map[string]any) { d["total"] = 0 }), 422, "total"},
 		{"a billion and one", create(func(d map[string]any) { d["total"] = 1_000_000_001 }), 422, "total"},

@@ -165,7 +165,7 @@ func (h *handlers) order(ctx context.Context, in *struct {
 	}
 	stored, err := h.Store.Order(ctx, in.OrderID)
 	if err != nil {
-		return nil, h.problem(err)
+		return nil, h.problem(NoOrder(in.OrderID, err))
 	}
 	payments, err := h.Store.Payments(ctx, in.OrderID)
 	if err != nil {

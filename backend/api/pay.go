@@ -17,15 +17,15 @@ type Payment struct {
 	ID         string     `json:"payment_id"`
 	OrderID    string     `json:"order_id"`
 	ActivityID string     `json:"activity_id"`
-	Outcome    string     `json:"outcome" enum:"applied,refund_due,refunded" doc:"refund_due: it came too late or twice, and its money is to be given back."`
+	Outcome    string     `json:"outcome" enum:"applied,refund_due,refunded" doc:"refund_due: it came too late or twice, and its money is to be given back. refunded: it was given back."`
 	At         time.Time  `json:"at"`
 	RefundedAt *time.Time `json:"refunded_at,omitempty"`
 }
 
 // Paid answers a payment.
 type Paid struct {
-	Outcome string  `json:"outcome" enum:"applied,refund_due,refunded" doc:"applied: the order is paid. Else the order is as it was, and the money is due back."`
-	Repeat  bool    `json:"repeat" doc:"This payment was reported before; the answer is the same."`
+	Outcome string  `json:"outcome" enum:"applied,refund_due,refunded" doc:"applied: the order is paid. Else the order is as it was: refund_due, the money is due back; refunded, in a repeat only, it has been given back."`
+	Repeat  bool    `json:"repeat" doc:"This payment was reported before; the answer is the same, but for a refund that was noted since."`
 	Payment Payment `json:"payment"`
 	Order   Order   `json:"order" doc:"As it stands now."`
 }
@@ -134,7 +134,7 @@ func (h *handlers) paid(ctx context.Context, in *paidInput) (*paidOutput, error)
 	}
 	m, err := h.Pay.Paid(ctx, in.OrderID, in.Body.PaymentID)
 	if err != nil {
-		return nil, h.problem(err)
+		return nil, h.problem(NoOrder(in.OrderID, err))
 	}
 	if err := refused(m, order.Paid); err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (h *handlers) cancel(ctx context.Context, in *cancelInput) (*cancelledOutpu
 	}
 	m, err := h.Pay.Cancel(ctx, in.OrderID, reason)
 	if err != nil {
-		return nil, h.problem(err)
+		return nil, h.problem(NoOrder(in.OrderID, err))
 	}
 	if err := refused(m, order.Cancelled); err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (h *handlers) refunds(ctx context.Context, in *refundsInput) (*refundsOutpu
 func (h *handlers) refundDone(ctx context.Context, in *byPayment) (*paymentOutput, error) {
 	p, err := h.Store.RefundDone(ctx, in.PaymentID)
 	if err != nil {
-		return nil, h.problem(err)
+		return nil, h.problem(NoPayment(in.PaymentID, err))
 	}
 	return &paymentOutput{PaymentOf(p)}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -137,6 +138,15 @@ func newStock(a *app) *cobra.Command {
 	c := byProduct(a, "stock", "Add units to a sale that is not closed, or withdraw available ones", func(s *activities.Service, ctx context.Context, product string) (activities.View, error) {
 		return s.ChangeStock(ctx, product, change)
 	})
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		switch add, withdraw := c.Flags().Changed("add"), c.Flags().Changed("withdraw"); {
+		case !add && !withdraw:
+			return fmt.Errorf("%w: how the total is to change is missing: give --add or --withdraw with a number of units, as --add 50", errUsage)
+		case add && withdraw:
+			return fmt.Errorf("%w: --add %d and --withdraw %d exclude each other: give the one that is to happen", errUsage, change.Add, change.Withdraw)
+		}
+		return nil
+	}
 	c.Example = `  seckilld activity stock 1001 --add 50
   seckilld activity stock 1001 --withdraw 20 --if-total 150`
 	f := c.Flags()

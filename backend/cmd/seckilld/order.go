@@ -143,7 +143,7 @@ func (a *app) withOrder(ctx context.Context, id string, do func(context.Context,
 	if err := checkOrderID(id); err != nil {
 		return err
 	}
-	return a.withStore(ctx, do)
+	return api.NoOrder(id, a.withStore(ctx, do))
 }
 
 func (a *app) withStore(ctx context.Context, do func(context.Context, *store.Store) error) (err error) {
@@ -183,8 +183,8 @@ func (a *app) withPay(ctx context.Context, id string, do func(context.Context, *
 	defer func() { err = errors.Join(err, s.close()) }()
 	m := metrics.New()
 	settler := settle.New(s.redis, m, log)
-	return do(ctx, pay.New(pay.Deps{
-		Store: s.store, Metrics: m, Now: time.Now, Log: log,
+	err = do(ctx, pay.New(pay.Deps{
+		Store: s.store, Metrics: m, Log: log,
 		Tell: func(ctx context.Context, moves []settle.Order) error {
 			ctx, cancel := context.WithTimeout(ctx, tellWithin)
 			defer cancel()
@@ -192,4 +192,5 @@ func (a *app) withPay(ctx context.Context, id string, do func(context.Context, *
 			return err
 		},
 	}))
+	return api.NoOrder(id, err)
 }

@@ -100,8 +100,10 @@ func TestOrdersAndRefunds(t *testing.T) {
 		says string
 	}{
 		"cancel what is paid": {[]string{"order", "cancel", paid}, exitRefused, "it is paid, for good"},
-		"unknown order":       {[]string{"order", "show", unknown}, exitRefused, "not found"},
-		"unknown payment":     {[]string{"refund", "done", "none"}, exitRefused, "not found"},
+		"unknown order":       {[]string{"order", "show", unknown}, exitRefused, "show: order " + unknown + " is not stored"},
+		"cancel no order":     {[]string{"order", "cancel", unknown}, exitRefused, "cancel: order " + unknown + " is not stored"},
+		"pay no order":        {[]string{"order", "pay", unknown, "--payment", "p/9"}, exitRefused, "pay: order " + unknown + " is not stored"},
+		"unknown payment":     {[]string{"refund", "done", "none"}, exitRefused, `done: payment "none" was never reported`},
 		"no refund due":       {[]string{"refund", "done", "p/1"}, exitRefused, "no refund is due"},
 		"another's payment":   {[]string{"order", "pay", gone, "--payment", "p/1"}, exitRefused, paid},
 		"no id":               {[]string{"order", "show", "x"}, exitUsage, "26 of"},

@@ -63,7 +63,7 @@ func newRefundDone(a *app) *cobra.Command {
 			return a.withStore(c.Context(), func(ctx context.Context, s *store.Store) error {
 				p, err := s.RefundDone(ctx, args[0])
 				if err != nil {
-					return err
+					return api.NoPayment(args[0], err)
 				}
 				return a.printPayment(api.PaymentOf(p))
 			})

@@ -101,6 +101,20 @@ func TestMissingArgument(t *testing.T) {
 	}
 }
 
+// An activity that is to come says when a backend begins it, and a second one of its
+// product names the first, once.
+func TestActivityToCome(t *testing.T) {
+	s := newShell(t)
+	s.must("migrate")
+	start := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	line := []string{"activity", "create", "--product", "1001", "--total", "7", "--start", start.Format(time.RFC3339), "--end", start.Add(time.Hour).Format(time.RFC3339)}
+	require.Contains(t, s.must(append(line, "--id", "first")...), "preheats and opens it at "+start.Add(-10*time.Minute).Format(time.RFC3339)+
+		", 10m0s ahead of its start unless its --preheat-ahead says otherwise")
+	code, _, stderr := s.run(append(line, "--id", "second")...)
+	require.Equal(t, exitRefused, code)
+	require.Equal(t, `seckilld activity create: creating activity "second": exists already: product "1001" has the live activity "first"; close it first`+"\n", stderr)
+}
+
 func TestVersion(t *testing.T) {
 	require.Regexp(t, `^seckilld \S.* go1\.\d+`, newShell(t).must("--version"))
 }
