@@ -69,14 +69,14 @@ func NewWatch(d Deps) *Watch {
 // Err is nil while the database remembers all, else store.ErrBehind or, until both
 // stores have been asked, store.ErrUnsure.
 func (w *Watch) Err() error {
-	err, _ := w.state()
+	_, err := w.state()
 	return err
 }
 
-func (w *Watch) state() (error, <-chan struct{}) {
+func (w *Watch) state() (changed <-chan struct{}, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.err, w.changed
+	return w.changed, w.err
 }
 
 func (w *Watch) set(err error) (before error) {
@@ -124,7 +124,7 @@ func (w *Watch) last() {
 // does not, until ctx ends.
 func (w *Watch) While(ctx context.Context, work func(context.Context)) {
 	for ctx.Err() == nil {
-		err, changed := w.state()
+		changed, err := w.state()
 		if err != nil {
 			select {
 			case <-changed:

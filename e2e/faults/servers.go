@@ -162,6 +162,7 @@ func watermark(share string) func(context.Context, *Field) error {
 func databaseKinds() []Kind {
 	return []Kind{
 		{Name: "mariadb read-only", Last: long, Make: command(readOnly(1), readOnly(0))},
+		{Name: "mariadb restored from a backup", Last: short, Make: restored},
 	}
 }
 
