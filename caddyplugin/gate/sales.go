@@ -2,8 +2,11 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/seckill-edge/seckill/lua"
 )
@@ -21,6 +24,9 @@ const (
 	// lookTellEvery is how often the log tells of first looks that fail: anybody can
 	// ask for any product.
 	lookTellEvery = 10 * time.Second
+	// blindFor is how long after a look that Redis did not answer nobody waits for a
+	// first look; one is made every lookShut.
+	blindFor = 5 * time.Second
 )
 
 // salesBook finds the sale of a product, and looks at Redis once for a product
@@ -34,6 +40,9 @@ type salesBook struct {
 	closed  bool
 	slots   chan struct{}
 	told    time.Time // when the log was told of a first look that failed
+	// failed is when Redis did not answer the last first look, probed when one was
+	// begun since that nobody waits for; zero when it answers.
+	failed, probed time.Time
 }
 
 // sight is a product that sells nothing: NoProduct, or Ended with its view, or
@@ -77,11 +86,18 @@ func (g *Gate) firstLook(ctx context.Context, product string) (*sale, sight) {
 		b.mu.Unlock()
 		return s, sight{}
 	}
+	now := g.deps.Now()
 	seen, known := b.sights[product]
-	if known && g.deps.Now().Before(seen.until) {
+	if known && now.Before(seen.until) {
 		b.mu.Unlock()
 		return nil, seen
 	}
+	blind := now.Sub(b.failed) < blindFor
+	if blind && now.Sub(b.probed) < lookShut {
+		b.mu.Unlock()
+		return nil, sight{outcome: lua.Held}
+	}
+	b.probed = now
 	l := b.looking[product]
 	if l == nil {
 		if b.closed || len(b.looking) >= looksWaiting {
@@ -97,8 +113,8 @@ func (g *Gate) firstLook(ctx context.Context, product string) (*sale, sight) {
 		})
 	}
 	b.mu.Unlock()
-	if known && seen.outcome == lua.Held {
-		return nil, seen
+	if blind || known && seen.outcome == lua.Held {
+		return nil, sight{outcome: lua.Held}
 	}
 
 	timeout := time.NewTimer(g.cfg.ReserveTimeout)
@@ -124,6 +140,10 @@ func (g *Gate) look(product string, l *look) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.looking, product)
+	b.failed = time.Time{}
+	if noReply(err) {
+		b.failed, b.probed = now, now
+	}
 	switch {
 	case err != nil:
 		l.sight = b.rememberLocked(product, sight{outcome: lua.Held, until: now.Add(lookShut)})
@@ -143,6 +163,13 @@ func (g *Gate) look(product string, l *look) {
 		delete(b.sights, product)
 	}
 	close(l.done)
+}
+
+// noReply says that Redis did not answer at all: what it says of one product, such
+// as that its key is of another kind, is no sign of the next.
+func noReply(err error) bool {
+	var reply redis.Error
+	return err != nil && !errors.As(err, &reply)
 }
 
 func (b *salesBook) rememberLocked(product string, s sight) sight {

@@ -3,6 +3,7 @@ package gate
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -51,6 +52,10 @@ func TestNobodyWaitsToSeeWhatCannotBeSeen(t *testing.T) {
 		begin, before := time.Now(), r.calls.Load()
 		for range 1000 {
 			require.Equal(t, lua.Held, b.Reserve(t.Context(), Click{ProductID: "1002", UserID: "alice", Quantity: 1}).Outcome)
+		}
+		for i := range 1000 {
+			_, outcome = b.View(t.Context(), fmt.Sprintf("unknown-%d", i))
+			require.Equal(t, lua.Held, outcome)
 		}
 		took := time.Since(begin)
 		require.Less(t, took, 100*callTimeout, "a thousand that wait take ten times as long")
