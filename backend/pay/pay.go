@@ -25,7 +25,6 @@ type Deps struct {
 	// must find them.
 	Tell    func(context.Context, []settle.Order) error
 	Metrics *metrics.Metrics
-	Now     func() time.Time
 	Log     *slog.Logger
 }
 
