@@ -112,8 +112,11 @@ func (d *mysqlDialect) gorm(pool *sql.DB) gorm.Dialector {
 	})
 }
 
-// clock is the time of the statement; unlike a date it knows no time zone.
-func (d *mysqlDialect) clock() string { return "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)" }
+// clock is the time of the statement, whatever the server's time zone: UNIX_TIMESTAMP
+// of a local time is an hour off when the clocks are put back.
+func (d *mysqlDialect) clock() string {
+	return "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000"
+}
 
 func (d *mysqlDialect) txOptions() *sql.TxOptions {
 	return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
