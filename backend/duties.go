@@ -95,7 +95,7 @@ func (b *Backend) present(ctx context.Context) {
 // Reconcile compares Redis, queue and SQL for the activity that product sells
 // through, else its newest, and mends what has one right answer unless dry.
 func (b *Backend) Reconcile(ctx context.Context, product string, dry bool) (reconcile.Report, error) {
-	if err := b.tide.Err(); err != nil {
+	if err := b.tide.Wait(ctx); err != nil {
 		return reconcile.Report{}, err
 	}
 	view, err := b.activities.Show(ctx, product)

@@ -55,26 +55,34 @@ func (s *Store) Wary() {
 // everything that moves orders or units fails with ErrBehind while it is lower,
 // without having changed anything.
 func (s *Store) Mind(height int64) {
-	for {
-		known := s.tide.known.Load()
-		if height <= known || s.tide.known.CompareAndSwap(known, height) {
-			break
-		}
-	}
+	s.tide.learn(height)
 	if sure := s.tide.sure.Load(); sure != nil {
 		s.tide.first.Do(func() { close(*sure) })
 	}
 }
 
+// learn notes a height that the database has had.
+func (t *tide) learn(height int64) {
+	for {
+		known := t.known.Load()
+		if height <= known || t.known.CompareAndSwap(known, height) {
+			return
+		}
+	}
+}
+
 // Rise lets the tide rise by one if this process has moved anything since the last
-// call, and returns how high it is.
+// call, and returns how high it is. A tide that is lower than it was stays there: what
+// was moved before may be what the database has forgotten.
 func (s *Store) Rise(ctx context.Context) (int64, error) {
 	db, cancel := s.session(ctx)
 	defer cancel()
 	if s.tide.wrote.Swap(false) {
-		done := db.Model(&tideRow{}).Where("id = 1").Update("height", gorm.Expr("height + 1"))
-		if done.Error != nil {
+		done := db.Model(&tideRow{}).Where("id = 1 AND height >= ?", s.tide.known.Load()).Update("height", gorm.Expr("height + 1"))
+		if done.Error != nil || done.RowsAffected == 0 {
 			s.tide.wrote.Store(true)
+		}
+		if done.Error != nil {
 			return 0, fmt.Errorf("letting the tide rise: %w", done.Error)
 		}
 	}
@@ -82,6 +90,7 @@ func (s *Store) Rise(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("asking how high the tide is: %w", err)
 	}
+	s.tide.learn(height)
 	return height, nil
 }
 

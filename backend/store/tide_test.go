@@ -35,6 +35,35 @@ func TestTideRises(t *testing.T) {
 	})
 }
 
+// Whoever has written just before the database forgot does not hide that it has.
+func TestALowTideDoesNotRise(t *testing.T) {
+	onEach(t, func(t *testing.T, address string) {
+		s, ctx := open(t, address), t.Context()
+		a := sale(t, s, 10, 1)
+		rise := func() int64 {
+			_, err := s.SaveOrders(ctx, a.crowd(1))
+			require.NoError(t, err)
+			height, err := s.Rise(ctx)
+			require.NoError(t, err)
+			return height
+		}
+		before := rise()
+		require.Equal(t, before+1, rise())
+		_, err := s.SaveOrders(ctx, a.crowd(1))
+		require.NoError(t, err)
+		require.NoError(t, s.db.Exec("UPDATE tide SET height = ? WHERE id = 1", before).Error)
+		height, err := s.Rise(ctx)
+		require.NoError(t, err)
+		require.Equal(t, before, height)
+		_, err = s.SaveOrders(ctx, a.crowd(1))
+		require.ErrorIs(t, err, ErrBehind, "it has seen the tide higher itself")
+		require.NoError(t, s.Lift(ctx, before+1))
+		height, err = s.Rise(ctx)
+		require.NoError(t, err)
+		require.Equal(t, before+2, height, "what was written then counts now")
+	})
+}
+
 // Below the tide that somebody remembers nothing is decided, by whatever call.
 func TestNothingIsDecidedBelowTheTide(t *testing.T) {
 	onEach(t, func(t *testing.T, address string) {

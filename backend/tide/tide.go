@@ -73,6 +73,22 @@ func (w *Watch) Err() error {
 	return err
 }
 
+// Wait is Err, but gives both stores a second to be asked for the first time.
+func (w *Watch) Wait(ctx context.Context) error {
+	changed, err := w.state()
+	if !errors.Is(err, store.ErrUnsure) {
+		return err
+	}
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-changed:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return w.Err()
+}
+
 func (w *Watch) state() (changed <-chan struct{}, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
