@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seckill-edge/seckill/backend/activities"
+	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/backend/reconcile"
 	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/lua"
@@ -84,7 +85,7 @@ func (b *Backend) present(ctx context.Context) {
 			}
 			call, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
-			if err := lua.AbsentBackends(call, b.deps.Redis, b.id); err != nil {
+			if err := duty.Safely(func() error { return lua.AbsentBackends(call, b.deps.Redis, b.id) }); err != nil {
 				b.deps.Log.Debug("backend not taken off the list; it counts as dead soon", "error", err)
 			}
 			return

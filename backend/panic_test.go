@@ -21,10 +21,11 @@ import (
 )
 
 // planted is a Redis client in which somebody has made a mistake: it panics over
-// the user "boom", and while all is set over every key but the lease.
+// the user "boom", while all is set over every key but the lease and the tide, and
+// while tide is set over that.
 type planted struct {
 	redis.Hook
-	all atomic.Bool
+	all, tide atomic.Bool
 }
 
 func (p *planted) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -36,7 +37,11 @@ func (p *planted) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 func (p *planted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		args := fmt.Sprint(cmd.Args()...)
-		if strings.Contains(args, "boom") || p.all.Load() && strings.Contains(args, "seckill:") && !strings.Contains(args, "seckill:lease:") {
+		switch tide := strings.Contains(args, "seckill:tide"); {
+		case strings.Contains(args, "boom"), tide && p.tide.Load():
+			panic("planted")
+		case tide, strings.Contains(args, "seckill:lease:"):
+		case p.all.Load() && strings.Contains(args, "seckill:"):
 			panic("planted")
 		}
 		return next(ctx, cmd)
@@ -126,8 +131,12 @@ func TestPanicsOfEveryDuty(t *testing.T) {
 		w.sale(10, 0)
 		p := &planted{}
 		p.all.Store(true)
+		p.tide.Store(true)
 		b := w.backendWithMistakes(p, &atomic.Bool{})
 		orders := w.reserve(3)
+		// Before the tide is known nobody begins with the others.
+		require.Eventually(t, func() bool { return panics(t, b, "tide") > "0" }, soon, tick)
+		p.tide.Store(false)
 		for _, duty := range []string{"fence", "promise", "relay", "presence"} {
 			require.Eventually(t, func() bool { return panics(t, b, duty) > "0" }, soon, tick, duty)
 		}
@@ -135,5 +144,20 @@ func TestPanicsOfEveryDuty(t *testing.T) {
 		require.Eventually(t, func() bool { return panics(t, b, "settle") > "0" }, soon, tick)
 		p.all.Store(false)
 		w.settled(3) // what is left of it, relay and reconciler find
+	})
+}
+
+// A backend that panics over its last words stops all the same.
+func TestPanicWhileStopping(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		p := &planted{}
+		b := w.backendWithMistakes(p, &atomic.Bool{})
+		p.all.Store(true)
+		p.tide.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		defer cancel()
+		b.Stop(ctx)
+		require.NoError(t, ctx.Err())
 	})
 }
