@@ -2,15 +2,18 @@ package backend_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seckill-edge/seckill/backend/activities"
 	"github.com/seckill-edge/seckill/backend/api"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/backend/tide"
+	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -177,5 +180,31 @@ func TestRestoredWithNothingMissing(t *testing.T) {
 		more := w.reserve(1)
 		w.publish(more)
 		w.settled(3)
+	})
+}
+
+// While many backends write, let the tide rise and tell of it, nobody takes another's
+// rise for something that was forgotten.
+func TestManyLetTheTideRise(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		const backends, orders = 4, 60
+		w.sale(backends*orders, 0)
+		var all errgroup.Group
+		for part := range slices.Chunk(w.reserve(backends*orders), orders) {
+			s := w.openStore()
+			all.Go(func() error {
+				for _, o := range part {
+					if _, err := s.SaveOrders(t.Context(), []order.Order{o}); err != nil {
+						return err
+					}
+					if err := tide.Check(t.Context(), tide.Deps{Redis: w.redis, Store: s, Log: discard}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		require.NoError(t, all.Wait())
 	})
 }

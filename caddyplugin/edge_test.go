@@ -214,11 +214,11 @@ func (e *edge) again(ask func() (reply, error)) reply {
 // adminGet asks Caddy's admin endpoint.
 func (e *edge) adminGet(path string) reply {
 	e.t.Helper()
-	r, err := http.NewRequest(http.MethodGet, "http://"+e.admin+path, nil)
-	require.NoError(e.t, err)
-	got, err := e.do(r)
-	require.NoError(e.t, err)
-	return got
+	return e.again(func() (reply, error) {
+		r, err := http.NewRequest(http.MethodGet, "http://"+e.admin+path, nil)
+		require.NoError(e.t, err)
+		return e.do(r)
+	})
 }
 
 // waitOpen waits until the edge has connected to everything.

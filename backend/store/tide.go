@@ -74,19 +74,25 @@ func (t *tide) learn(height int64) {
 // Rise lets the tide rise by one if this process has moved anything since the last
 // call, and returns how high it is. A tide that is lower than it was stays there: what
 // was moved before may be what the database has forgotten.
-func (s *Store) Rise(ctx context.Context) (int64, error) {
+func (s *Store) Rise(ctx context.Context) (height int64, err error) {
 	db, cancel := s.session(ctx)
 	defer cancel()
-	if s.tide.wrote.Swap(false) {
-		done := db.Model(&tideRow{}).Where("id = 1 AND height >= ?", s.tide.known.Load()).Update("height", gorm.Expr("height + 1"))
-		if done.Error != nil || done.RowsAffected == 0 {
-			s.tide.wrote.Store(true)
+	wrote, risen := s.tide.wrote.Swap(false), false
+	// One transaction, so that whatever stands between asks the server that writes.
+	err = db.Transaction(func(tx *gorm.DB) error {
+		if wrote {
+			done := tx.Model(&tideRow{}).Where("id = 1 AND height >= ?", s.tide.known.Load()).Update("height", gorm.Expr("height + 1"))
+			if done.Error != nil {
+				return fmt.Errorf("letting the tide rise: %w", done.Error)
+			}
+			risen = done.RowsAffected == 1
 		}
-		if done.Error != nil {
-			return 0, fmt.Errorf("letting the tide rise: %w", done.Error)
-		}
+		_, height, err = s.readTide(tx)
+		return err
+	}, s.dialect.txOptions())
+	if wrote && (err != nil || !risen) {
+		s.tide.wrote.Store(true)
 	}
-	_, height, err := s.readTide(db)
 	if err != nil {
 		return 0, fmt.Errorf("asking how high the tide is: %w", err)
 	}
@@ -137,11 +143,12 @@ func (s *Store) readTide(db *gorm.DB) (now time.Time, height int64, err error) {
 
 // begin says, in a transaction, what time it is, and whether anything may be decided.
 func (s *Store) begin(tx *gorm.DB) (time.Time, error) {
+	known := s.tide.known.Load() // before the look: it may rise meanwhile
 	now, height, err := s.readTide(tx)
 	switch {
 	case err != nil:
 		return now, fmt.Errorf("asking for the tide: %w", err)
-	case height < s.tide.known.Load():
+	case height < known:
 		return now, ErrBehind
 	}
 	return now, nil

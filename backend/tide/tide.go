@@ -41,6 +41,10 @@ const (
 	// every is how often the tide rises, if anything was written, and is looked at.
 	every       = 250 * time.Millisecond
 	callTimeout = 5 * time.Second
+	// lookTimeout bounds a look of the watch, afterFailure is how long after one that
+	// failed the next is made: a store that is away has others waiting for it.
+	lookTimeout  = time.Second
+	afterFailure = time.Second
 	// holdEvery is how often sales are held while the tide is low: somebody may open
 	// one. tryEvery is how often it is looked whether anything is missing at all, and how
 	// long after the tide has fallen first: a restore may be under way, table by table.
@@ -110,15 +114,21 @@ func (w *Watch) set(err error) (before error) {
 // none. A store that is away changes nothing of what is known: transactions look at
 // the tide themselves, once the store has been made Wary.
 func (w *Watch) Run(ctx context.Context, tell func(error)) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
-		tell(duty.Safely(func() error { return w.look(ctx, time.Now()) }))
 		select {
 		case <-ctx.Done():
 			w.last()
 			return
-		case <-tick.C:
+		case <-timer.C:
+		}
+		err := duty.Safely(func() error { return w.look(ctx, time.Now()) })
+		tell(err)
+		if err != nil {
+			timer.Reset(afterFailure)
+		} else {
+			timer.Reset(every)
 		}
 	}
 }
@@ -165,7 +175,9 @@ func (w *Watch) While(ctx context.Context, work func(context.Context)) {
 
 // look compares once, and does what has to be done.
 func (w *Watch) look(ctx context.Context, now time.Time) error {
-	height, known, err := heights(ctx, w.Deps)
+	looking, cancel := context.WithTimeout(ctx, lookTimeout)
+	height, known, err := heights(looking, w.Deps)
+	cancel()
 	if err != nil {
 		return err
 	}
@@ -191,15 +203,19 @@ func (w *Watch) look(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// heights lets the tide rise and asks how high it was. The database comes first: what
-// Redis remembers it has been told by a database.
+// heights asks how high the tide has been, lets it rise, and tells Redis. Redis is
+// asked first: what it remembers then the database has had, while it may be told of a
+// rise by another backend at any time after.
 func heights(ctx context.Context, d Deps) (height, known int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if known, err = lua.HighTide(ctx, d.Redis, 0); err != nil {
+		return 0, 0, err
+	}
 	if height, err = d.Store.Rise(ctx); err != nil {
 		return 0, 0, err
 	}
-	known, err = lua.HighTide(ctx, d.Redis, height)
+	_, err = lua.HighTide(ctx, d.Redis, height)
 	return height, known, err
 }
 
