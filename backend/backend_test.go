@@ -172,7 +172,12 @@ func TestDatabaseAwayAndBack(t *testing.T) {
 		w.settled(10)
 		restart := w.crash()
 		w.publish(w.reserve(150))
-		require.Eventually(t, func() bool { return b.NotReady(t.Context())["consumer"] != nil }, soon, tick)
+		require.Eventually(t, func() bool {
+			// Unless it is bounded the question waits as long as all who store do.
+			asking, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			return b.NotReady(asking)["consumer"] != nil
+		}, soon, tick)
 		require.Equal(t, http.StatusServiceUnavailable, get(t, b, "/readyz").Code)
 		restart()
 		w.settled(160)
