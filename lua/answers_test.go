@@ -182,7 +182,11 @@ func TestScriptsNameTheirKeys(t *testing.T) {
 	for name := range scripts() {
 		raw, err := os.ReadFile(name + ".lua")
 		require.NoError(t, err)
-		for _, part := range []string{"-- KEYS  1 activity  2 stock  3 frozen  4 sold  5 users  6 outbox", "\n-- Returns "} {
+		keys := "-- KEYS  1 activity  2 stock  3 frozen  4 sold  5 users  6 outbox"
+		if name == "tide" { // of no product
+			keys = "-- KEYS  1 the tide"
+		}
+		for _, part := range []string{keys, "\n-- Returns "} {
 			require.Contains(t, string(raw), part, name)
 		}
 	}
