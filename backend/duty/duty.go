@@ -10,14 +10,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
-)
 
-const (
-	// tellEvery is how often a failure that lasts is told of.
-	tellEvery = time.Minute
-	// calm is how long nothing may have failed before an outage is over: what fails
-	// every other time has one outage, not hundreds.
-	calm = 5 * time.Second
+	"github.com/seckill-edge/seckill/internal/outage"
 )
 
 // Counter counts passes that have panicked, by duty.
@@ -30,20 +24,15 @@ type Log struct {
 	now     func() time.Time
 
 	mu      sync.Mutex
-	outages map[outageOf]*outage
+	outages map[outageOf]*outage.Log
 }
 
 // outageOf is a duty, or a part of it, such as one product's.
 type outageOf struct{ duty, part string }
 
-type outage struct {
-	since, last, told time.Time
-	failures          int
-}
-
 // NewLog makes a log of duties.
 func NewLog(log *slog.Logger, counter Counter, now func() time.Time) *Log {
-	return &Log{log: log, counter: counter, now: now, outages: map[outageOf]*outage{}}
+	return &Log{log: log, counter: counter, now: now, outages: map[outageOf]*outage.Log{}}
 }
 
 // Pass runs one pass of a duty and tells of its end. A panic is an error too,
@@ -78,23 +67,20 @@ func (l *Log) Tell(ctx context.Context, duty, part string, err error) {
 	if err != nil && ctx.Err() != nil {
 		return
 	}
+	if o := l.outage(outageOf{duty, part}, err != nil); o != nil {
+		o.Note(err, args...)
+	}
+}
+
+// outage is the log of a duty's part; nil if it has never failed, unless it is to
+// begin.
+func (l *Log) outage(of outageOf, begin bool) *outage.Log {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	of, now := outageOf{duty, part}, l.now()
 	o := l.outages[of]
-	switch {
-	case err != nil && o == nil:
-		l.outages[of] = &outage{since: now, last: now, told: now, failures: 1}
-		l.log.Warn(duty+": failed; trying again and again", append(args, "error", err)...)
-	case err != nil:
-		o.failures++
-		o.last = now
-		if now.Sub(o.told) >= tellEvery {
-			o.told = now
-			l.log.Warn(duty+": still failing", append(args, "failures", o.failures, "for", now.Sub(o.since).Round(time.Second), "error", err)...)
-		}
-	case o != nil && now.Sub(o.last) >= calm:
-		delete(l.outages, of)
-		l.log.Info(duty+": works again", append(args, "failures", o.failures, "after", now.Sub(o.since).Round(time.Second))...)
+	if o == nil && begin {
+		o = outage.NewLog(l.log, of.duty, l.now)
+		l.outages[of] = o
 	}
+	return o
 }
