@@ -73,3 +73,9 @@ func classify(status int, body []byte) (a answer) {
 	}
 	return a
 }
+
+// unknown says that the click may have bought: it got no answer, or one that no edge
+// gives and that does not say that nothing was bought.
+func (a answer) unknown() bool {
+	return a.kind == noAnswer || a.kind == unexpected && (a.status/100 == 2 || a.status/100 == 5)
+}

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -83,34 +83,10 @@ func (c *crowd) shop(ctx context.Context, buyer int, out chan<- answer) {
 			return
 		}
 		start := time.Now()
-		status, body, err := c.buy(ctx, client, buyer)
-		a := answer{outcome: outcome{kind: noAnswer}, err: err}
-		if err == nil {
-			a = classify(status, body)
-		}
+		a := c.purchase(ctx, client, buyer)
 		a.buyer, a.took = buyer, time.Since(start)
 		out <- a
 	}
-}
-
-// buy clicks once, with a ticket if there has to be one. Who gets no ticket is
-// told why, as a click would be.
-func (c *crowd) buy(ctx context.Context, client *http.Client, buyer int) (status int, body []byte, err error) {
-	var ticket struct {
-		Ticket string `json:"ticket"`
-	}
-	if c.tickets {
-		status, _, body, err = c.ask(ctx, client, http.MethodPost, buyer, "", c.product, "ticket")
-		if err != nil || status != http.StatusOK {
-			return status, body, err
-		}
-		// No edge answers 200 without one: it is told as unexpected.
-		if _ = json.Unmarshal(body, &ticket); ticket.Ticket == "" {
-			return status, body, nil
-		}
-	}
-	status, _, body, err = c.ask(ctx, client, http.MethodPost, buyer, ticket.Ticket, c.product)
-	return status, body, err
 }
 
 // client makes the browser of one buyer: one connection, kept alive, from his
@@ -134,9 +110,9 @@ func (c *crowd) client(buyer int) *http.Client {
 // name is what a buyer calls himself: under another seed somebody else comes.
 func (c *crowd) name(buyer int) string { return fmt.Sprintf("buyer-%d-%d", c.seed, buyer) }
 
-// ask sends one request as a buyer, with a ticket unless it is empty. An error
-// means that it is not known what the edge did with it.
-func (c *crowd) ask(ctx context.Context, client *http.Client, method string, buyer int, ticket string, path ...string) (status int, h http.Header, body []byte, err error) {
+// ask sends one request as a buyer, with the fields of proof. An error means that it is
+// not known what the edge did with it.
+func (c *crowd) ask(ctx context.Context, client *http.Client, method string, buyer int, proof http.Header, path ...string) (status int, h http.Header, body []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.edge.JoinPath(path...).String(), nil)
 	if err != nil {
 		return 0, nil, nil, fmt.Errorf("making a request: %w", err)
@@ -146,9 +122,7 @@ func (c *crowd) ask(ctx context.Context, client *http.Client, method string, buy
 	} else {
 		req.Header.Set(c.userHeader, c.name(buyer))
 	}
-	if ticket != "" {
-		req.Header.Set("Seckill-Ticket", ticket)
-	}
+	maps.Copy(req.Header, proof)
 	resp, err := client.Do(req)
 	if err != nil {
 		return 0, nil, nil, err

@@ -68,7 +68,7 @@ func (c *crowd) follow(ctx context.Context, buyer int, id string) (state order.S
 	client := c.client(buyer)
 	defer client.CloseIdleConnections()
 	for {
-		status, header, body, err := c.ask(ctx, client, http.MethodGet, buyer, "", c.product, "orders", id)
+		status, header, body, err := c.ask(ctx, client, http.MethodGet, buyer, nil, c.product, "orders", id)
 		if err == nil && status == http.StatusNotFound {
 			return unknownOrder, ""
 		}

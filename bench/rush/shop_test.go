@@ -29,6 +29,8 @@ type shop struct {
 	addresses map[string]bool   // that clicks came from
 
 	answer  func(w http.ResponseWriter, n int) bool // true: it has answered click n
+	lose    func(n int) bool                        // true: the answer to click n is lost on its way
+	keys    map[string]string                       // user and Idempotency-Key → order id
 	audited func(*audit)                            // changes what the console says
 	fate    func(id string) string
 	clicks  int
@@ -48,7 +50,7 @@ type shop struct {
 func newShop(t *testing.T, units int64) (*shop, string) {
 	s := &shop{
 		stock: units, total: units, limit: 1,
-		owners: map[string]string{}, bought: map[string]string{}, moved: map[string]string{}, addresses: map[string]bool{},
+		owners: map[string]string{}, bought: map[string]string{}, keys: map[string]string{}, moved: map[string]string{}, addresses: map[string]bool{},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /seckill/1001", func(w http.ResponseWriter, r *http.Request) {
@@ -112,18 +114,40 @@ func (s *shop) buy(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	user := s.user(r)
-	switch id := s.bought[user]; {
+	key := user + " " + r.Header.Get("Idempotency-Key")
+	id := s.keys[key]
+	switch {
 	case id != "":
+	case s.held(user) >= s.limit:
 		refuse(w, 409, -4)
 	case s.stock == 0:
 		refuse(w, 410, -6)
 	default:
 		s.stock--
 		id, _ = order.NewID(time.UnixMilli(int64(s.clicks)), strings.NewReader("0123456789"))
-		s.bought[user], s.owners[id] = id, user
+		s.bought[user], s.owners[id], s.keys[key] = id, user, id
+	}
+	if s.lose != nil && s.lose(s.clicks) {
+		panic(http.ErrAbortHandler)
+	}
+	if id != "" {
 		w.WriteHeader(http.StatusAccepted)
 		fmt.Fprintf(w, `{"code":0,"status":"queued","order_id":%q,"product_id":"1001","quantity":1}`, id)
 	}
+}
+
+// held is how many units a buyer has, as the record of his orders says; none once that
+// was cleared.
+func (s *shop) held(user string) (units int) {
+	if s.bought[user] == "" {
+		return 0
+	}
+	for _, owner := range s.owners {
+		if owner == user {
+			units++
+		}
+	}
+	return units
 }
 
 func refuse(w http.ResponseWriter, status, code int) {

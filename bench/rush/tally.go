@@ -40,8 +40,8 @@ func (t *tally) add(a answer) {
 	case a.kind == noAnswer:
 		t.unknown++
 		t.firstErr = cmp.Or(t.firstErr, a.err)
-	case a.kind == unexpected && (a.status/100 == 2 || a.status/100 == 5):
-		t.unknown++ // whatever it was, it does not say that nothing was bought
+	case a.unknown():
+		t.unknown++
 		t.firstErr = cmp.Or(t.firstErr, fmt.Errorf("HTTP %d that no edge answers a purchase with", a.status))
 	case a.kind == queued:
 		if _, known := t.orders[a.orderID]; known {

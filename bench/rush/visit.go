@@ -14,7 +14,7 @@ import (
 func (c *crowd) visit(ctx context.Context) (limit int, err error) {
 	client := c.client(0)
 	defer client.CloseIdleConnections()
-	status, header, body, err := c.ask(ctx, client, http.MethodGet, 0, "", c.product)
+	status, header, body, err := c.ask(ctx, client, http.MethodGet, 0, nil, c.product)
 	if err != nil {
 		return 0, fmt.Errorf("nothing answers at --url %s: %w; start an edge there, or name another address", c.edge, err)
 	}
@@ -50,7 +50,7 @@ func (c *crowd) visitTickets(ctx context.Context, client *http.Client) error {
 	if !c.tickets {
 		return nil
 	}
-	status, _, _, err := c.ask(ctx, client, http.MethodPost, 0, "", c.product, "ticket")
+	status, _, _, err := c.ask(ctx, client, http.MethodPost, 0, nil, c.product, "ticket")
 	if err == nil && status == http.StatusNotFound {
 		return fmt.Errorf("this edge gives no tickets (--url %s): leave --ticket out, or give its config ticket_keys (SECKILL_TICKET_KEYS)", c.edge)
 	}
