@@ -68,7 +68,7 @@ func (r report) text() string {
 	}
 	table.Flush()
 	if l := r.Life; l != nil {
-		fmt.Fprintf(&b, "\nlife    paid %d (too late %d), cancelled %d, abandoned %d; buyers came %d times\n",
+		fmt.Fprintf(&b, "\nlife        paid %d (too late %d), cancelled %d, abandoned %d; buyers came %d times\n",
 			l.Paid, l.Late, l.Cancelled, l.Abandoned, l.Rounds)
 	}
 	if r.Check != nil {
@@ -94,10 +94,9 @@ func dash(n int, kind string) string {
 
 func (v *verdict) write(b *strings.Builder) {
 	a := v.Audit
-	fmt.Fprintf(b, "units   told %s, sold %d, stored %d, drift %d\n",
-		interval(v.Told, v.Told+v.Unknown), v.Sold, v.Stored, a.Drift)
-	fmt.Fprintf(b, "stock   total %d = available %d + frozen %d + sold %d\n", a.Total, a.Available, a.Frozen, a.Sold)
-	fmt.Fprintf(b, "orders ")
+	fmt.Fprintf(b, "this run    units told %s, sold %d, stored %d\n", interval(v.Told, v.Told+v.Unknown), v.Sold, v.Stored)
+	fmt.Fprintf(b, "whole sale  units total %d = available %d + frozen %d + sold %d, drift %d\n", a.Total, a.Available, a.Frozen, a.Sold, a.Drift)
+	fmt.Fprint(b, "            orders")
 	for _, state := range slices.Sorted(maps.Keys(a.Orders)) {
 		if a.Orders[state] > 0 {
 			fmt.Fprintf(b, " %s %d,", state, a.Orders[state])
@@ -106,20 +105,20 @@ func (v *verdict) write(b *strings.Builder) {
 	fmt.Fprintf(b, " in the outbox %d, in the queue %d\n", a.Outbox, a.Queued)
 	rejected := v.Fates.Orders[order.Rejected]
 	if rejected > 0 {
-		fmt.Fprintf(b, "later   rejected %d (", rejected)
+		fmt.Fprintf(b, "later       rejected %d (", rejected)
 		for i, reason := range slices.Sorted(maps.Keys(v.Fates.Reasons)) {
 			fmt.Fprintf(b, "%s%s %d", map[bool]string{true: "", false: ", "}[i == 0], reason, v.Fates.Reasons[reason])
 		}
 		fmt.Fprintln(b, ")")
 	}
 	for _, f := range v.Failures {
-		fmt.Fprintf(b, "FAILED  %s\n", f)
+		fmt.Fprintf(b, "FAILED      %s\n", f)
 	}
 	switch {
 	case len(v.Failures) > 0:
 	case rejected > 0:
-		fmt.Fprintln(b, "ok      every promised order is stored or was rejected, as its buyer reads, and nothing else is stored")
+		fmt.Fprintln(b, "ok          every promised order is stored or was rejected, as its buyer reads, and nothing else is stored")
 	default:
-		fmt.Fprintln(b, "ok      every promised order is stored, and nothing else")
+		fmt.Fprintln(b, "ok          every promised order is stored, and nothing else")
 	}
 }

@@ -233,19 +233,23 @@ func TestText(t *testing.T) {
 	require.Equal(t, exitOK, run(t.Context(), args, &out, &errs))
 	require.Regexp(t, `queued +202 +0 +10 `, out.String())
 	require.Regexp(t, `sold out +410 +-6 +5 `, out.String())
-	require.Contains(t, out.String(), "units   told 10, sold 10, stored 10, drift 0\n")
-	require.Contains(t, out.String(), "stock   total 10 = available 0 + frozen 0 + sold 10\n")
-	require.Contains(t, out.String(), "ok      every promised order is stored, and nothing else\n")
+	require.Contains(t, out.String(), "this run    units told 10, sold 10, stored 10\n")
+	require.Contains(t, out.String(), "whole sale  units total 10 = available 0 + frozen 0 + sold 10, drift 0\n")
+	require.Contains(t, out.String(), "ok          every promised order is stored, and nothing else\n")
 	require.NotContains(t, out.String(), "later")
 
 	out.Reset()
 	require.Equal(t, exitRefused, run(t.Context(), args, &out, &errs))
 	require.Contains(t, out.String(), `Every click was refused, most as "already bought".`)
+	// What was sold before belongs to the sale, not to this run.
+	require.Contains(t, out.String(), "this run    units told 0, sold 0, stored 0\n"+
+		"whole sale  units total 10 = available 0 + frozen 0 + sold 10, drift 0\n"+
+		"            orders created 10, in the outbox 0, in the queue 0\n")
 
 	s.audited = func(a *audit) { a.Drift = 1 }
 	out.Reset()
 	require.Equal(t, exitFailed, run(t.Context(), args, &out, &errs))
-	require.Contains(t, out.String(), "FAILED  the stores drift by 1 units\n")
+	require.Contains(t, out.String(), "FAILED      the stores drift by 1 units\n")
 }
 
 func TestNothingThere(t *testing.T) {

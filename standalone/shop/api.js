@@ -27,18 +27,39 @@ const base = (product) => `/seckill/${encodeURIComponent(product)}`;
 
 export const activity = (product) => call("GET", base(product));
 
-// buy asks for a ticket first where the edge wants one. A ticket that was refused or
-// whose purchase got no answer is kept: it buys one order, however often it is sent.
+// deciding are the refusals by which a purchase has come to nothing: the edge gives
+// them after it has looked for an order of the purchase's key.
+const deciding = [-1, -3, -4, -5, -6, -7, -9];
+
+// buy sends the buyer's purchase under its Idempotency-Key, the same until the answer
+// is known: a click whose answer was lost and the click after it are one purchase.
 export async function buy(product, quantity) {
+  const purchase = buyer.intend(product, quantity);
+  const before = purchase.doubt;
+  // Noted first: this page may be gone before the answer comes.
+  buyer.keep(product, { ...purchase, doubt: true });
+  const answer = await send(product, purchase);
+  if (answer.httpStatus === 202 || deciding.includes(answer.code)) {
+    buyer.decided(product);
+  } else if (!before && answer.code < 0) {
+    buyer.keep(product, purchase); // refused, and never in doubt
+  }
+  return answer;
+}
+
+// send asks for a ticket first where the edge wants one. A ticket that was refused or
+// whose purchase got no answer is kept: it buys one order, however often it is sent.
+async function send(product, { key, quantity }) {
   const body = quantity > 1 ? { quantity } : undefined;
   const mine = `${product} ${buyer.id()}`;
-  const send = () => call("POST", base(product), body, tickets.has(mine) ? { "Seckill-Ticket": tickets.get(mine) } : {});
-  let answer = await send();
+  const post = () => call("POST", base(product), body,
+    { "Idempotency-Key": key, ...(tickets.has(mine) && { "Seckill-Ticket": tickets.get(mine) }) });
+  let answer = await post();
   if (answer.code === noTicket) {
     const given = await call("POST", `${base(product)}/ticket`);
     if (given.httpStatus !== 200) return given;
     tickets.set(mine, given.ticket);
-    answer = await send();
+    answer = await post();
   }
   if (answer.httpStatus === 202) tickets.delete(mine);
   return answer;
