@@ -51,5 +51,5 @@ func TestRejectedLater(t *testing.T) {
 	var out, errs bytes.Buffer
 	args := []string{"--url", url, "--product", "1001", "--buyers", "10", "--console", url}
 	require.Equal(t, exitOK, run(t.Context(), args, &out, &errs))
-	require.Contains(t, out.String(), "later   rejected 10 (held 10)\nok      every promised order is stored or was rejected")
+	require.Contains(t, out.String(), "later       rejected 10 (held 10)\nok          every promised order is stored or was rejected")
 }
