@@ -23,10 +23,14 @@ run: ## Run a sale on embedded parts: nothing to install
 servers: ## Install the servers the tests run on (Debian, as root or by sudo)
 	@sh internal/servicetest/install.sh
 
+# How long one package may take: a bound against hanging for ever, which the
+# slowest machine does not reach.
+WITHIN_EACH := 2h
+
 .PHONY: test
 test: servers ## Run everything on private servers, with the race detector
 	go vet ./...
-	go test -race -parallel 4 -timeout 14m ./...
+	go test -race -parallel 4 -timeout $(WITHIN_EACH) ./...
 
 .PHONY: test-short
 test-short: ## Run what needs nothing installed

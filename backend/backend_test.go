@@ -15,6 +15,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/activities"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -40,10 +41,10 @@ func TestPayWindowKeepsUnitsFrozen(t *testing.T) {
 		w.backend()
 		orders := w.reserve(4)
 		w.publish(orders)
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			record, err := lua.RecordOf(t.Context(), w.redis, w.product, orders[3].UserID)
 			return err == nil && record[0].Mark == lua.MarkCreated
-		}, soon, tick)
+		})
 		require.Equal(t, int64(4), w.snapshot().Frozen)
 		audit, err := w.service().Audit(t.Context(), w.product)
 		require.NoError(t, err)
@@ -62,7 +63,7 @@ func TestRedelivery(t *testing.T) {
 			w.publish(orders)
 		}
 		w.settled(3)
-		require.Eventually(t, w.drained, soon, tick)
+		servicetest.Eventually(t, w.drained)
 		require.Equal(t, int64(3), w.stored(a))
 		require.Equal(t, "3", metric(t, b, "seckill_backend_orders_stored_total"))
 		w.settled(3)
@@ -80,10 +81,10 @@ func TestOversoldIsReleased(t *testing.T) {
 		require.NoError(t, w.redis.Set(t.Context(), keys.Stock, 8, 0).Err())
 		w.backend()
 		w.publish(w.reserve(8))
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			s := w.snapshot()
 			return s.Sold == 5 && s.Available == 3 && s.Frozen == 0
-		}, soon, tick)
+		})
 		totals, err := w.store.Totals(t.Context(), a.ID)
 		require.NoError(t, err)
 		require.Equal(t, int64(5), totals[order.Created].Orders)
@@ -109,7 +110,7 @@ func TestBadMessages(t *testing.T) {
 		w.send(queue.Message{ID: "mixed", Body: body})
 
 		w.settled(3)
-		require.Eventually(t, func() bool { return len(w.broker.saw(queue.Dead)) == 4 && w.drained() }, soon, tick)
+		servicetest.Eventually(t, func() bool { return len(w.broker.saw(queue.Dead)) == 4 && w.drained() })
 		_, dead, err := w.broker.Depth(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 4, dead)
@@ -150,7 +151,7 @@ func TestOrderThatCannotBeStored(t *testing.T) {
 		})).Err())
 		orders[17] = cursed
 		w.publish(orders)
-		require.Eventually(t, func() bool { return w.stored(a) == 39 && len(w.broker.saw(queue.Retry)) == 1 }, soon, tick)
+		servicetest.Eventually(t, func() bool { return w.stored(a) == 39 && len(w.broker.saw(queue.Retry)) == 1 })
 		require.Equal(t, "1", w.broker.saw(queue.Retry)[0].Headers[queue.HeaderAttempt])
 
 		w.send(queue.Message{
@@ -172,19 +173,19 @@ func TestDatabaseAwayAndBack(t *testing.T) {
 		w.settled(10)
 		restart := w.crash()
 		w.publish(w.reserve(150))
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			// Unless it is bounded the question waits as long as all who store do.
 			asking, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			return b.NotReady(asking)["consumer"] != nil
-		}, soon, tick)
+		})
 		require.Equal(t, http.StatusServiceUnavailable, get(t, b, "/readyz").Code)
 		restart()
 		w.settled(160)
 		require.Equal(t, int64(160), w.stored(a))
 		require.Empty(t, w.broker.saw(queue.Dead))
 		require.Empty(t, w.broker.saw(queue.Retry))
-		require.Eventually(t, func() bool { return len(b.NotReady(t.Context())) == 0 }, soon, tick)
+		servicetest.Eventually(t, func() bool { return len(b.NotReady(t.Context())) == 0 })
 	})
 }
 
@@ -195,7 +196,7 @@ func TestRedisAwayWhileStoring(t *testing.T) {
 		w.backend()
 		w.line.cut()
 		w.publish(w.reserve(300))
-		require.Eventually(t, func() bool { return w.stored(a) == 300 && w.drained() }, soon, tick)
+		servicetest.Eventually(t, func() bool { return w.stored(a) == 300 && w.drained() })
 		require.Equal(t, int64(300), w.snapshot().Frozen)
 		w.line.mend()
 		w.settled(300)
@@ -209,10 +210,10 @@ func TestKilledBetweenAckAndSettle(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		a := w.sale(500, 0)
 		b, stop := w.backend()
-		require.Eventually(t, func() bool { return len(b.NotReady(t.Context())) == 0 }, soon, tick)
+		servicetest.Eventually(t, func() bool { return len(b.NotReady(t.Context())) == 0 })
 		w.line.cut()
 		w.publish(w.reserve(300))
-		require.Eventually(t, func() bool { return w.stored(a) == 300 && w.drained() }, soon, tick)
+		servicetest.Eventually(t, func() bool { return w.stored(a) == 300 && w.drained() })
 		dead, kill := context.WithCancel(t.Context())
 		kill()
 		stop(dead)
@@ -292,9 +293,9 @@ func TestReadyNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		b, _ := w.backend()
-		require.Eventually(t, func() bool { return get(t, b, "/readyz").Code == http.StatusOK }, soon, tick)
+		servicetest.Eventually(t, func() bool { return get(t, b, "/readyz").Code == http.StatusOK })
 		w.line.cut()
-		require.Eventually(t, func() bool { return get(t, b, "/readyz").Code == http.StatusServiceUnavailable }, soon, tick)
+		servicetest.Eventually(t, func() bool { return get(t, b, "/readyz").Code == http.StatusServiceUnavailable })
 		var body struct {
 			NotReady []string `json:"not_ready"`
 		}
@@ -302,7 +303,7 @@ func TestReadyNamesWhatIsMissing(t *testing.T) {
 		require.Equal(t, []string{"redis"}, body.NotReady)
 		require.Equal(t, http.StatusOK, get(t, b, "/healthz").Code)
 		w.line.mend()
-		require.Eventually(t, func() bool { return get(t, b, "/readyz").Code == http.StatusOK }, soon, tick)
+		servicetest.Eventually(t, func() bool { return get(t, b, "/readyz").Code == http.StatusOK })
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/seckill-edge/seckill/backend"
 	"github.com/seckill-edge/seckill/backend/activities"
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -47,9 +48,9 @@ func TestSlowClockOpensInTime(t *testing.T) {
 		})
 		require.NoError(t, err)
 		w.backendAt(backend.Config{AcceptRedisRisk: true}, clockAt(-time.Hour))
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			s, there, err := lua.Audit(t.Context(), w.redis, w.product)
 			return err == nil && there && s.State == lua.Open
-		}, soon, tick)
+		})
 	})
 }

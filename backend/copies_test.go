@@ -8,6 +8,7 @@ import (
 
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -57,9 +58,9 @@ func TestCopiesOfOneOrderThatDiffer(t *testing.T) {
 						}
 					}
 					w.sendEntries(fmt.Sprint("m", i), o, parts...)
-					require.Eventually(t, func() bool { // one batch after the other
+					servicetest.Eventually(t, func() bool { // one batch after the other
 						return w.drained() && len(w.broker.saw(queue.Dead)) == dead && w.stored(a) == 1
-					}, soon, tick)
+					})
 				}
 				w.publish([]order.Order{last})
 				mark := func(o order.Order) lua.Mark {
@@ -68,7 +69,7 @@ func TestCopiesOfOneOrderThatDiffer(t *testing.T) {
 					require.Len(t, record, 1)
 					return record[0].Mark
 				}
-				require.Eventually(t, func() bool { return mark(last) == lua.MarkSettled && mark(o) == tc.want }, soon, tick)
+				servicetest.Eventually(t, func() bool { return mark(last) == lua.MarkSettled && mark(o) == tc.want })
 				audit, err := w.service().Audit(t.Context(), w.product)
 				require.NoError(t, err)
 				require.Zero(t, audit.Drift, "%+v", audit)
@@ -92,7 +93,7 @@ func TestForeignID(t *testing.T) {
 		thief := second[0]
 		thief.ID = first[0].ID
 		w.sendEntries("thief", thief, entry(thief, 1, 1), entry(thief, 1, 0))
-		require.Eventually(t, func() bool { return w.drained() && len(w.broker.saw(queue.Dead)) == 1 }, soon, tick)
+		servicetest.Eventually(t, func() bool { return w.drained() && len(w.broker.saw(queue.Dead)) == 1 })
 		w.publish(second)
 		w.settled(2)
 		require.Equal(t, int64(2), w.stored(a))

@@ -18,6 +18,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -101,11 +102,11 @@ func TestTotalChangesWhileKeysAreLost(t *testing.T) {
 			break
 		}
 		all.Wait()
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			s, there, err := lua.Audit(t.Context(), w.redis, w.product)
 			now, failed := w.store.Activity(t.Context(), a.ID)
 			return err == nil && failed == nil && there && s.State == lua.Open && s.Proven() && now.Target == 0 && s.Frozen+s.Outbox == 0 && w.drained()
-		}, 2*soon, tick)
+		})
 		n := len(granted[0]) + len(granted[1])
 		t.Logf("%d units granted, total %d, changes that were told to be made %+d", n, w.snapshot().Total, made.Load())
 		totals, err := w.store.Totals(t.Context(), a.ID)
@@ -117,7 +118,7 @@ func TestTotalChangesWhileKeysAreLost(t *testing.T) {
 		require.Equal(t, now.Total, w.snapshot().Total)
 		_, err = w.service().Close(t.Context(), w.product)
 		require.NoError(t, err)
-		require.Eventually(t, w.isArchived(a), soon, tick)
+		servicetest.Eventually(t, w.isArchived(a))
 	})
 }
 
@@ -134,7 +135,7 @@ func TestTheEndWhileTheBrokerIsAway(t *testing.T) {
 		w.selling(a)
 		leave()
 		orders := w.reserve(40)
-		require.Eventually(t, func() bool { return w.snapshot().Now.After(a.End.Add(3 * time.Second)) }, soon, tick)
+		servicetest.Eventually(t, func() bool { return w.snapshot().Now.After(a.End.Add(3 * time.Second)) })
 		now, err := w.store.Activity(t.Context(), a.ID)
 		require.NoError(t, err)
 		require.Equal(t, store.Open, now.State, "its orders are on their way")
@@ -142,9 +143,9 @@ func TestTheEndWhileTheBrokerIsAway(t *testing.T) {
 		stop(t.Context())
 		w.backendWith(promised)
 		w.inTime(orders, lua.MarkSettled)
-		require.Eventually(t, w.isArchived(a), soon, tick)
+		servicetest.Eventually(t, w.isArchived(a))
 		back()
-		require.Eventually(t, w.drained, 2*soon, tick)
+		servicetest.Eventually(t, w.drained)
 		require.EqualValues(t, 40, w.stored(a))
 		require.EqualValues(t, 40, w.snapshot().Sold)
 	})
@@ -161,12 +162,12 @@ func TestTheNextActivityAndWhatComesLate(t *testing.T) {
 		w.selling(first)
 		orders := w.reserve(10)
 		w.publish(orders)
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			m, err := w.store.Pay(t.Context(), orders[0].ID, "in time")
 			return err == nil && m.Result == store.MoveDone
-		}, soon, tick)
+		})
 		var next store.Activity
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			var err error
 			next, err = w.service().Create(t.Context(), activities.Draft{
 				ProductID: w.product, Total: 5, Limit: 1, PayWindow: time.Hour,
@@ -176,7 +177,7 @@ func TestTheNextActivityAndWhatComesLate(t *testing.T) {
 				require.ErrorIs(t, err, store.ErrExists)
 			}
 			return err == nil
-		}, 2*soon, tick)
+		})
 		w.selling(next)
 		again := make([]lua.Request, 5)
 		for i := range again {
@@ -201,9 +202,9 @@ func TestTheNextActivityAndWhatComesLate(t *testing.T) {
 			return count(t, b, name) + count(t, other, name)
 		}
 		// The message again, each late payment, and each cancellation.
-		require.Eventually(t, func() bool { return settled("over") == 10+9+9 }, soon, tick)
+		servicetest.Eventually(t, func() bool { return settled("over") == 10+9+9 })
 		require.Zero(t, settled("unknown")+settled("conflict"), "nothing is wrong")
-		require.Eventually(t, w.isArchived(first), soon, tick)
+		servicetest.Eventually(t, w.isArchived(first))
 		s := w.snapshot()
 		require.Equal(t, next.ID, s.ID)
 		require.Equal(t, [3]int64{0, 5, 0}, [3]int64{s.Available, s.Frozen, s.Sold})

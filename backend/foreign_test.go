@@ -9,6 +9,7 @@ import (
 
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 // Messages of others, as large and odd as the broker takes them, end as dead
@@ -42,7 +43,7 @@ func TestForeignMessages(t *testing.T) {
 				w.send(m)
 				w.publish(orders)
 				w.settled(2)
-				require.Eventually(t, func() bool { return len(w.broker.saw(queue.Dead)) == tc.letters && w.drained() }, soon, tick)
+				servicetest.Eventually(t, func() bool { return len(w.broker.saw(queue.Dead)) == tc.letters && w.drained() })
 				require.Equal(t, int64(2), w.stored(a))
 				for _, letter := range w.broker.saw(queue.Dead) {
 					require.NotEmpty(t, letter.Headers[queue.HeaderReason])
@@ -69,10 +70,10 @@ func TestForeignAttempts(t *testing.T) {
 				w.send(queue.Message{ID: "m", Body: order.AppendMessage(nil, []order.Order{cursed}), Headers: map[string]string{
 					queue.HeaderAttempt: before, "a": strings.Repeat("x", 120_000),
 				}})
-				require.Eventually(t, func() bool {
+				servicetest.Eventually(t, func() bool {
 					retried, dead := w.broker.saw(queue.Retry), w.broker.saw(queue.Dead)
 					return len(dead) == 1 || len(retried) == 1 && retried[0].Headers[queue.HeaderAttempt] == "1"
-				}, soon, tick)
+				})
 			})
 		})
 	}

@@ -70,8 +70,8 @@ func TestGuardWarnsAndStoresOn(t *testing.T) {
 				require.NoError(t, client.Close())
 			})
 			gauge := `seckill_redis_guard{problem="` + problem + `"}`
-			require.Eventually(t, func() bool { return metric(t, b, gauge) == "1" }, soon, tick)
-			require.Eventually(t, func() bool { return get(t, b, "/readyz").Code == http.StatusOK }, soon, tick)
+			servicetest.Eventually(t, func() bool { return metric(t, b, gauge) == "1" })
+			servicetest.Eventually(t, func() bool { return get(t, b, "/readyz").Code == http.StatusOK })
 			var body struct {
 				Ready    bool
 				Warnings []string
@@ -82,7 +82,7 @@ func TestGuardWarnsAndStoresOn(t *testing.T) {
 			require.Equal(t, []string{"redis_" + problem}, body.Warnings)
 			require.Contains(t, body.Why["redis_"+problem], "CONFIG SET")
 			require.NoError(t, client.ConfigSet(t.Context(), mend[problem][0], mend[problem][1]).Err())
-			require.Eventually(t, func() bool { return metric(t, b, gauge) == "0" }, 2*soon, 10*tick)
+			servicetest.Eventually(t, func() bool { return metric(t, b, gauge) == "0" })
 			require.Equal(t, 1, log.count("not fit to hold a stock"))
 			require.Equal(t, 1, log.count("a problem is over"))
 		})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seckill-edge/seckill/backend/activities"
 	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 // hung is a broker that does not answer when it is asked what waits.
@@ -32,7 +33,7 @@ func TestFiguresWhileTheBrokerHangs(t *testing.T) {
 		w.broker.Broker = hung{real}
 		b, _ := w.backend()
 		w.publish(w.reserve(3))
-		require.Eventually(t, func() bool { return w.snapshot().Sold == 3 }, soon, tick)
+		servicetest.Eventually(t, func() bool { return w.snapshot().Sold == 3 })
 
 		began := time.Now()
 		figure := func(name string) string {
@@ -73,7 +74,7 @@ func TestAuditWhileStoringWaits(t *testing.T) {
 			_, err = lock.ExecContext(t.Context(), "SELECT id FROM activities WHERE id = ? FOR UPDATE", a.ID)
 			require.NoError(t, err)
 			w.publish(w.reserve(50))
-			require.Eventually(t, w.drained, soon, tick)
+			servicetest.Eventually(t, w.drained)
 			for _, s := range []*activities.Service{w.service(), first.Activities(), second.Activities()} {
 				audit, err := s.Audit(t.Context(), w.product)
 				require.NoError(t, err)

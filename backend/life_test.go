@@ -9,6 +9,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/activities"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -24,10 +25,10 @@ func (w *world) planned(start, end time.Duration, payWindow time.Duration) store
 
 func (w *world) selling(a store.Activity) {
 	w.Helper()
-	require.Eventually(w, func() bool {
+	servicetest.Eventually(w, func() bool {
 		s, there, err := lua.Audit(w.Context(), w.redis, w.product)
 		return err == nil && there && s.ID == a.ID && s.State == lua.Open
-	}, soon, tick)
+	})
 }
 
 func (w *world) isArchived(a store.Activity) func() bool {
@@ -52,22 +53,22 @@ func TestALifeWithoutAnOperator(t *testing.T) {
 		orders := w.reserve(30)
 		w.publish(orders)
 		for _, o := range orders[:10] {
-			require.Eventually(t, func() bool {
+			servicetest.Eventually(t, func() bool {
 				m, err := w.store.Pay(t.Context(), o.ID, "p-"+o.ID)
 				return err == nil && m.Result == store.MoveDone
-			}, soon, tick)
+			})
 		}
-		require.Eventually(t, w.isArchived(first), 2*soon, tick)
+		servicetest.Eventually(t, w.isArchived(first))
 		a, err := w.store.Activity(t.Context(), first.ID)
 		require.NoError(t, err)
 		require.Equal(t, store.Closed, a.State)
 		totals, err := w.store.Totals(t.Context(), first.ID)
 		require.NoError(t, err)
 		require.Equal(t, map[order.State]store.Total{order.Paid: {Orders: 10, Units: 10}, order.Expired: {Orders: 20, Units: 20}}, totals)
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			left, err := w.redis.PTTL(t.Context(), lua.KeysOf(w.product).Users).Result()
 			return err == nil && left > 0
-		}, soon, tick)
+		})
 
 		next := w.planned(time.Minute, time.Hour, 0)
 		w.selling(next)

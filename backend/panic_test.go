@@ -17,6 +17,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -96,7 +97,7 @@ func TestPanicOverOneMessage(t *testing.T) {
 		w.publish(orders[1:])
 		require.NoError(t, lua.Confirm(t.Context(), w.redis, w.product, []string{orders[0].ID}))
 		w.settled(3)
-		require.Eventually(t, w.drained, soon, tick)
+		servicetest.Eventually(t, w.drained)
 		_, dead, err := w.broker.Depth(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1, dead)
@@ -116,7 +117,7 @@ func TestPanicWhileStoring(t *testing.T) {
 		b := w.backendWithMistakes(&planted{}, unwritable)
 		orders := w.reserve(3)
 		w.publish(orders)
-		require.Eventually(t, func() bool { return len(w.broker.saw(queue.Retry)) == 3 }, soon, tick)
+		servicetest.Eventually(t, func() bool { return len(w.broker.saw(queue.Retry)) == 3 })
 		unwritable.Store(false)
 		w.settled(3)
 		require.Empty(t, w.broker.saw(queue.Dead))
@@ -135,13 +136,13 @@ func TestPanicsOfEveryDuty(t *testing.T) {
 		b := w.backendWithMistakes(p, &atomic.Bool{})
 		orders := w.reserve(3)
 		// Before the tide is known nobody begins with the others.
-		require.Eventually(t, func() bool { return panics(t, b, "tide") > "0" }, soon, tick)
+		servicetest.Eventually(t, func() bool { return panics(t, b, "tide") > "0" })
 		p.tide.Store(false)
 		for _, duty := range []string{"fence", "promise", "relay", "presence"} {
-			require.Eventually(t, func() bool { return panics(t, b, duty) > "0" }, soon, tick, duty)
+			servicetest.Eventually(t, func() bool { return panics(t, b, duty) > "0" }, duty)
 		}
 		w.publish(orders[:1]) // the settler falls over it
-		require.Eventually(t, func() bool { return panics(t, b, "settle") > "0" }, soon, tick)
+		servicetest.Eventually(t, func() bool { return panics(t, b, "settle") > "0" })
 		p.all.Store(false)
 		w.settled(3) // what is left of it, relay and reconciler find
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -49,7 +50,7 @@ func (w *world) marked(orders []order.Order, mark lua.Mark) {
 	for i, o := range orders {
 		users[i] = o.UserID
 	}
-	require.Eventually(w, func() bool {
+	servicetest.Eventually(w, func() bool {
 		records, err := lua.Records(w.Context(), w.redis, w.product, users)
 		if err != nil {
 			return false
@@ -60,7 +61,7 @@ func (w *world) marked(orders []order.Order, mark lua.Mark) {
 			}
 		}
 		return true
-	}, soon, 5*tick)
+	})
 }
 
 func markOf(record []lua.Entry, id string) lua.Mark {
@@ -76,10 +77,10 @@ func markOf(record []lua.Entry, id string) lua.Mark {
 // that all stores agree.
 func (w *world) stands(frozen, sold int64) {
 	w.Helper()
-	require.Eventually(w, func() bool {
+	servicetest.Eventually(w, func() bool {
 		s := w.snapshot()
 		return s.Frozen == frozen && s.Sold == sold && s.Outbox == 0
-	}, soon, tick)
+	})
 	audit, err := w.service().Audit(w.Context(), w.product)
 	require.NoError(w, err)
 	require.Zero(w, audit.Drift, "%+v", audit)

@@ -181,8 +181,8 @@ func TestPromisesAreKeptWithoutTheBroker(t *testing.T) {
 				w.inTime(orders, mark)
 				require.Zero(t, w.snapshot().Outbox)
 				back()
-				require.Eventually(t, w.drained, 2*soon, tick)
-				require.Eventually(t, func() bool { return len(b.NotReady(t.Context())) == 0 }, 2*soon, tick)
+				servicetest.Eventually(t, w.drained)
+				servicetest.Eventually(t, func() bool { return len(b.NotReady(t.Context())) == 0 })
 				totals, err := w.store.Totals(t.Context(), a.ID)
 				require.NoError(t, err)
 				require.Equal(t, map[order.State]store.Total{state: {Orders: int64(n), Units: int64(n)}}, totals)
@@ -200,7 +200,7 @@ func TestPromisesAreKeptWhenTheBrokerLeavesASale(t *testing.T) {
 	onEachAway(t, func(t *testing.T, w *world, leave, back func()) {
 		w.sale(10_000, 0)
 		b, _ := w.backendWith(promised)
-		require.Eventually(t, func() bool { return len(b.NotReady(t.Context())) == 0 }, soon, tick)
+		servicetest.Eventually(t, func() bool { return len(b.NotReady(t.Context())) == 0 })
 		var orders []order.Order
 		pace := time.NewTicker(20 * time.Millisecond)
 		defer pace.Stop()
@@ -228,11 +228,11 @@ func TestPromisesAreKeptWhenTheBrokerLeavesASale(t *testing.T) {
 		}
 		w.inTime(orders[len(orders)-20:], lua.MarkSettled)
 		w.inTime(orders[len(orders)/2:], lua.MarkSettled)
-		require.Eventually(t, func() bool { return count(t, b, `seckill_backend_promises_total{kept="yes"}`) == len(orders) }, soon, tick)
+		servicetest.Eventually(t, func() bool { return count(t, b, `seckill_backend_promises_total{kept="yes"}`) == len(orders) })
 		require.Zero(t, count(t, b, `seckill_backend_promises_total{kept="late"}`))
 		require.Positive(t, count(t, b, "seckill_backend_orders_direct_total"))
 		back()
-		require.Eventually(t, w.drained, 2*soon, tick)
+		servicetest.Eventually(t, w.drained)
 		w.settled(int64(len(orders)))
 	})
 }
@@ -250,10 +250,10 @@ func TestWithoutTheBrokerSQLHasTheLastWord(t *testing.T) {
 			leave()
 			orders := w.reserve(8)
 			w.backendWith(promised)
-			require.Eventually(t, func() bool {
+			servicetest.Eventually(t, func() bool {
 				s := w.snapshot()
 				return s.Sold == 5 && s.Available == 3 && s.Frozen == 0 && s.Outbox == 0
-			}, soon, tick)
+			})
 			rejected := 0
 			for _, o := range orders {
 				record, err := lua.RecordOf(t.Context(), w.redis, w.product, o.UserID)
@@ -323,17 +323,17 @@ func TestPromisesAreBrokenWithoutTheDatabase(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		w.sale(100, 0)
 		b, _ := w.backendWith(backend.Config{Promise: promise.Config{Within: 2 * time.Second, After: time.Second}})
-		require.Eventually(t, func() bool { return len(b.NotReady(t.Context())) == 0 }, soon, tick)
+		servicetest.Eventually(t, func() bool { return len(b.NotReady(t.Context())) == 0 })
 		w.publish(w.reserve(10))
 		w.settled(10)
 		restart := w.crash()
 		w.publish(w.reserve(20))
-		require.Eventually(t, func() bool { return count(t, b, "seckill_backend_promises_overdue") == 20 }, 2*soon, 5*tick)
+		servicetest.Eventually(t, func() bool { return count(t, b, "seckill_backend_promises_overdue") == 20 })
 		require.Equal(t, int64(20), w.snapshot().Frozen)
 		require.Equal(t, http.StatusServiceUnavailable, get(t, b, "/readyz").Code)
 		restart()
 		w.settled(30)
-		require.Eventually(t, func() bool { return count(t, b, "seckill_backend_promises_overdue") == 0 }, soon, tick)
+		servicetest.Eventually(t, func() bool { return count(t, b, "seckill_backend_promises_overdue") == 0 })
 		require.Equal(t, 10, count(t, b, `seckill_backend_promises_total{kept="yes"}`))
 		require.Equal(t, 20, count(t, b, `seckill_backend_promises_total{kept="late"}`))
 		require.Empty(t, w.broker.saw(queue.Dead))

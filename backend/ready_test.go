@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 // Dead letters stop nothing, and whoever looks is told of them.
@@ -22,9 +23,9 @@ func TestDeadLettersAreAWarning(t *testing.T) {
 				Warnings []string
 				Why      map[string]string
 			}
-			require.Eventually(t, func() bool {
+			servicetest.Eventually(t, func() bool {
 				return json.Unmarshal(get(t, b, "/readyz").Body.Bytes(), &body) == nil && body.Ready && body.Why["dead_letters"] == want
-			}, soon, tick)
+			})
 			require.Contains(t, body.Warnings, "dead_letters")
 		}
 	})
@@ -41,14 +42,14 @@ func TestMissingSchemaIsNamed(t *testing.T) {
 			require.NoError(t, err)
 		}
 		b, _ := w.backend()
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			var body struct {
 				NotReady []string `json:"not_ready"`
 				Why      map[string]string
 			}
 			return json.Unmarshal(get(t, b, "/readyz").Body.Bytes(), &body) == nil && len(body.NotReady) == 1 &&
 				body.NotReady[0] == "schema" && body.Why["schema"] != ""
-		}, soon, tick)
+		})
 		require.Contains(t, get(t, b, "/readyz").Body.String(), "run `seckilld migrate`")
 	})
 }
@@ -60,11 +61,11 @@ func TestStocksAreShownWithoutSQL(t *testing.T) {
 		w.sale(10, 0)
 		b, _ := w.backend()
 		label := fmt.Sprintf("{product=%q}", w.product)
-		require.Eventually(t, func() bool { return metric(t, b, "seckill_activity_drift_units"+label) == "0" }, soon, tick)
+		servicetest.Eventually(t, func() bool { return metric(t, b, "seckill_activity_drift_units"+label) == "0" })
 		_, err := w.raw.ExecContext(t.Context(), "ALTER TABLE activities RENAME TO elsewhere") // SQLite can be locked against writers only
 		require.NoError(t, err)
 		w.reserve(3)
-		require.Eventually(t, func() bool { return metric(t, b, "seckill_activity_frozen_units"+label) == "3" }, soon, tick)
+		servicetest.Eventually(t, func() bool { return metric(t, b, "seckill_activity_frozen_units"+label) == "3" })
 		require.Equal(t, "10", metric(t, b, "seckill_activity_total_units"+label))
 		require.Empty(t, metric(t, b, "seckill_activity_drift_units"+label))
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/backend/tide"
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -26,10 +27,10 @@ var tables = []string{"tide", "activities", "orders", "payments"}
 func (w *world) exec(statements ...string) {
 	w.Helper()
 	for _, s := range statements {
-		require.Eventually(w, func() bool {
+		servicetest.Eventually(w, func() bool {
 			_, err := w.raw.ExecContext(w.Context(), s)
 			return err == nil
-		}, soon, tick, s)
+		}, s)
 	}
 }
 
@@ -42,10 +43,10 @@ func (w *world) backup() (restore func()) {
 	require.NoError(w, w.raw.QueryRowContext(w.Context(), "SELECT height FROM saved_tide").Scan(&then))
 	return func() {
 		w.Helper()
-		require.Eventually(w, func() bool { // the tide has risen since
+		servicetest.Eventually(w, func() bool { // the tide has risen since
 			known, err := lua.HighTide(w.Context(), w.redis, 0)
 			return err == nil && known > then
-		}, soon, tick)
+		})
 		for _, name := range tables {
 			w.exec("DELETE FROM "+name, "INSERT INTO "+name+" SELECT * FROM saved_"+name)
 		}
@@ -56,10 +57,10 @@ func (w *world) backup() (restore func()) {
 // something.
 func (w *world) isHeld() {
 	w.Helper()
-	require.Eventually(w, func() bool {
+	servicetest.Eventually(w, func() bool {
 		s := w.snapshot()
 		return s.State == lua.OnHold && s.RunID == lua.Unproven
-	}, soon, tick)
+	})
 }
 
 func (w *world) recovered(dry bool) tide.Report {
@@ -101,10 +102,10 @@ func TestRestoredFromBeforeTheSale(t *testing.T) {
 		require.ErrorIs(t, err, store.ErrNotFound, "a dry run changes nothing")
 		require.Equal(t, []tide.Activity{want}, w.recovered(false).Activities)
 		w.marked(after, lua.MarkSettled)
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			_, err := w.service().Open(t.Context(), w.product)
 			return err == nil
-		}, soon, 5*tick)
+		})
 		w.settled(5)
 		got, err := w.store.Activity(t.Context(), a.ID)
 		require.NoError(t, err)
@@ -148,7 +149,7 @@ func TestRestoredFromBeforeThePayments(t *testing.T) {
 		require.Contains(t, view.Why, "seckilld recover")
 
 		require.Equal(t, 3, w.recovered(false).Activities[0].Moved)
-		require.Eventually(t, func() bool { s := w.snapshot(); return s.State == lua.Open && s.Proven() }, soon, tick)
+		servicetest.Eventually(t, func() bool { s := w.snapshot(); return s.State == lua.Open && s.Proven() })
 		w.marked(orders[:2], lua.MarkPaid)
 		w.marked(orders[2:3], lua.MarkCancelled)
 		w.stands(2, 2)
@@ -170,13 +171,13 @@ func TestRestoredWithNothingMissing(t *testing.T) {
 		orders := w.reserve(2)
 		w.publish(orders)
 		w.settled(2)
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			known, err := lua.HighTide(t.Context(), w.redis, 0)
 			return err == nil && known > 0
-		}, soon, tick)
+		})
 		w.exec("UPDATE tide SET height = 0")
 		w.isHeld()
-		require.Eventually(t, func() bool { s := w.snapshot(); return s.State == lua.Open && s.Proven() }, 2*soon, tick)
+		servicetest.Eventually(t, func() bool { s := w.snapshot(); return s.State == lua.Open && s.Proven() })
 		more := w.reserve(1)
 		w.publish(more)
 		w.settled(3)

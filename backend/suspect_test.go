@@ -9,6 +9,7 @@ import (
 
 	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -85,5 +86,5 @@ func TestADeadBackendsOrdersAreFoundSoon(t *testing.T) {
 // backend began, so that nothing but what the test does is in doubt.
 func (w *world) inspected(o order.Order) {
 	made, _ := order.IDTime(o.ID)
-	require.Eventually(w, func() bool { return time.Since(made) > settledDown }, 2*soon+settledDown, tick)
+	servicetest.Eventually(w, func() bool { return time.Since(made) > settledDown })
 }

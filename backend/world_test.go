@@ -30,11 +30,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(servicetest.Main(m)) }
 
-const (
-	soon = 20 * time.Second
-	tick = 10 * time.Millisecond
+var (
+	soon = servicetest.Patience()
 	// patience lets an embedded Redis under the race detector be as slow as it is.
-	patience = "?read_timeout=10s&pool_timeout=10s"
+	patience = fmt.Sprintf("?read_timeout=%[1]v&pool_timeout=%[1]v", servicetest.Scaled(10*time.Second))
 )
 
 var counter atomic.Int64
@@ -94,10 +93,10 @@ func embedded(t testing.TB) *world {
 	w.crash = func() func() {
 		tx, err := raw.Conn(t.Context())
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { // it does not wait for who reads at this moment
+		servicetest.Eventually(t, func() bool { // it does not wait for who reads at this moment
 			_, err := tx.ExecContext(t.Context(), "BEGIN EXCLUSIVE")
 			return err == nil
-		}, soon, tick)
+		})
 		return func() {
 			_, err := tx.ExecContext(context.Background(), "ROLLBACK")
 			require.NoError(t, err)
@@ -249,7 +248,7 @@ func (w *world) publish(orders []order.Order) {
 
 // send publishes one message and waits for the confirm.
 func (w *world) send(m queue.Message) {
-	// Not Eventually, which waits a tick in any case.
+	// Not Eventually, which rests between two tries.
 	for began := time.Now(); time.Since(began) < soon; {
 		err := w.edge.Publish(w.Context(), queue.Orders, m)
 		if err == nil {
@@ -273,10 +272,10 @@ func (w *world) snapshot() lua.Snapshot {
 // requires that all stores agree.
 func (w *world) settled(sold int64) {
 	w.Helper()
-	require.Eventually(w, func() bool {
+	servicetest.Eventually(w, func() bool {
 		s := w.snapshot()
 		return s.Sold == sold && s.Frozen == 0 && s.Outbox == 0
-	}, soon, tick)
+	})
 	audit, err := w.service().Audit(w.Context(), w.product)
 	require.NoError(w, err)
 	require.Zero(w, audit.Drift, "%+v", audit)

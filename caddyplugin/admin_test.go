@@ -17,10 +17,10 @@ func TestAdminStatus(t *testing.T) {
 		e.load(e.config("", byHeader))
 		e.waitOpen()
 		require.Equal(t, 202, e.must("POST", "/seckill/1001", "alice", "").status)
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			stats := e.adminGet("/seckill/status").document(t)["stats"].(map[string]any)
 			return stats["forwarded"] == 1.0 && stats["carried"] == 0.0
-		}, soon, tick)
+		})
 		d := e.adminGet("/seckill/status").document(t)
 		require.Equal(t, true, d["ready"])
 		require.NotContains(t, d, "reason")
@@ -93,10 +93,10 @@ func TestRedisComesLater(t *testing.T) {
 			e.sell(10, 1)
 			e.waitOpen()
 			var bought reply
-			require.Eventually(t, func() bool {
+			servicetest.Eventually(t, func() bool {
 				bought = e.must("POST", "/seckill/1001", "alice", "")
 				return bought.status == 202
-			}, soon, tick)
+			})
 			e.queued(map[string]string{"alice": bought.document(t)["order_id"].(string)})
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
@@ -13,8 +12,6 @@ import (
 
 	"github.com/seckill-edge/seckill"
 )
-
-const tick = 10 * time.Millisecond
 
 // validate does what "caddy validate" does.
 func validate(t testing.TB, caddyfile string) error {

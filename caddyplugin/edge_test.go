@@ -30,7 +30,7 @@ import (
 )
 
 // soon bounds every wait of these tests.
-const soon = 20 * time.Second
+var soon = servicetest.Patience()
 
 // backing starts what an edge stands on and returns the two addresses.
 type backing struct {
@@ -224,9 +224,9 @@ func (e *edge) adminGet(path string) reply {
 // waitOpen waits until the edge has connected to everything.
 func (e *edge) waitOpen() {
 	e.t.Helper()
-	require.Eventually(e.t, func() bool {
+	servicetest.Eventually(e.t, func() bool {
 		return e.adminGet("/seckill/status").document(e.t)["ready"] == true
-	}, soon, 10*time.Millisecond)
+	})
 }
 
 // theGate is the only gate there is.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -154,7 +155,7 @@ func TestEvents(t *testing.T) {
 		require.NotEmpty(t, third.answer.Header.Get("Retry-After"))
 		require.Equal(t, "2", e.figure("caddy_seckill_streams"))
 		one.close()
-		require.Eventually(t, func() bool { return e.theGate().Stats().Streams == 1 }, soon, tick, "a dead client ends its stream")
+		servicetest.Eventually(t, func() bool { return e.theGate().Stats().Streams == 1 }, "a dead client ends its stream")
 		require.Equal(t, 200, e.openStream("carol", carols, "").answer.StatusCode)
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -65,7 +66,7 @@ func (c *crowd) count() int {
 func (c *crowd) sold(more int) {
 	c.e.t.Helper()
 	enough := c.count() + more
-	require.Eventually(c.e.t, func() bool { return c.count() >= enough || c.e.t.Failed() }, soon, tick)
+	servicetest.Eventually(c.e.t, func() bool { return c.count() >= enough || c.e.t.Failed() })
 }
 
 func (c *crowd) stop() map[string]string {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 // When the key of a stolen token is taken away, the token ends with the reload, on
@@ -32,7 +34,7 @@ func TestTokensOfARevokedKeyEnd(t *testing.T) {
 		}
 		e.load(e.config("", site))
 		e.waitOpen()
-		require.Eventually(t, func() bool { return status(stolen) == 404 && status(kept) == 404 }, soon, tick, "known, and no such order")
+		servicetest.Eventually(t, func() bool { return status(stolen) == 404 && status(kept) == 404 }, "known, and no such order")
 		e.load(e.config("", strings.Join(without, "")))
 		require.Equal(t, 401, status(stolen))
 		require.Equal(t, 404, status(kept))

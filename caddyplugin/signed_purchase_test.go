@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -58,7 +59,7 @@ func TestSignedPurchase(t *testing.T) {
 		require.Equal(t, 200, r.status)
 		expires, err := time.Parse(time.RFC3339, r.document(t)["expires"].(string))
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return !e.theGate().Offer(t.Context(), "1001").Now.Before(expires) }, soon, tick)
+		servicetest.Eventually(t, func() bool { return !e.theGate().Offer(t.Context(), "1001").Now.Before(expires) })
 		late := ask("/seckill/1001", "carol", r.document(t)["ticket"].(string))
 		require.Equal(t, 403, late.status)
 		require.Equal(t, "urn:seckill:ticket_expired", late.document(t)["type"])

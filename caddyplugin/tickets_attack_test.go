@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -54,13 +55,13 @@ func (p *pair) forwarded() (n uint64) {
 func (p *pair) ticket(t *testing.T, edge int, user, product string) string {
 	t.Helper()
 	var text string
-	require.Eventually(t, func() bool { // until the edge has connected
+	servicetest.Eventually(t, func() bool { // until the edge has connected
 		r := serveAs(t, p.edges[edge], httptest.NewRequest(http.MethodPost, "/seckill/"+product+"/ticket", nil), user)
 		if r.StatusCode == http.StatusOK {
 			text = document(t, r)["ticket"].(string)
 		}
 		return r.StatusCode == http.StatusOK
-	}, soon, tick)
+	})
 	return text
 }
 
@@ -146,7 +147,7 @@ func TestTicketReplayed(t *testing.T) {
 		_, _, err = lua.SetState(t.Context(), p.store, "1001", "a1", lua.Closed)
 		require.NoError(t, err)
 		for _, h := range p.edges {
-			require.Eventually(t, func() bool { return h.gate.Offer(t.Context(), "1001").Outcome == lua.Ended }, soon, tick)
+			servicetest.Eventually(t, func() bool { return h.gate.Offer(t.Context(), "1001").Outcome == lua.Ended })
 		}
 		again("closed")
 		require.EqualValues(t, 1, p.forwarded(), "the order was forwarded once")
@@ -189,7 +190,7 @@ func TestTicketsAndKeys(t *testing.T) {
 		require.Equal(t, 202, status, "the other ticket has bought nothing yet")
 		require.NotEqual(t, first, second)
 		require.EqualValues(t, 47, p.audit(t).Available)
-		require.Eventually(t, func() bool { return p.forwarded() == 2 }, soon, tick)
+		servicetest.Eventually(t, func() bool { return p.forwarded() == 2 })
 	})
 }
 
@@ -249,10 +250,10 @@ func TestTicketMisused(t *testing.T) {
 		require.NoError(t, err)
 		heat("a2", "1001", -time.Minute)
 		for edge, h := range p.edges {
-			require.Eventually(t, func() bool {
+			servicetest.Eventually(t, func() bool {
 				o := h.gate.Offer(t.Context(), "1001")
 				return o.ActivityID == "a2" && o.Outcome == lua.Reserved
-			}, soon, tick)
+			})
 			refused(edge, click{user: "alice", product: "1001", ticket: good}, "other_activity")
 		}
 		require.EqualValues(t, 9, p.audit(t).Available)

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/seckill-edge/seckill/e2e/stack"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 // What strangers send to an edge with the production Caddyfile breaks nothing,
@@ -36,9 +37,9 @@ func TestHostileClients(t *testing.T) {
 		require.NoError(t, err)
 	}
 	edge := s.Edges[0]
-	require.Eventually(t, func() bool {
+	servicetest.Eventually(t, func() bool {
 		return call(t, http.MethodPost, edge.URL+"/seckill/1001", "first").Status == http.StatusAccepted
-	}, 30*time.Second, 50*time.Millisecond)
+	})
 	client := redis.NewClient(&redis.Options{Addr: s.Redis.Addr()})
 	defer client.Close()
 
@@ -63,10 +64,10 @@ func TestHostileClients(t *testing.T) {
 	t.Run("http/2 streams opened and reset", func(t *testing.T) { rapidReset(t, s) })
 
 	require.Equal(t, http.StatusAccepted, call(t, http.MethodPost, edge.URL+"/seckill/1001", "last").Status)
-	require.Eventually(t, func() bool {
+	servicetest.Eventually(t, func() bool {
 		a := readAudit(t, s.Backends[0].URL, "1001")
 		return a.Consistent && a.Drift == 0 && a.Frozen == 0 && a.Outbox == 0
-	}, 30*time.Second, 100*time.Millisecond)
+	})
 }
 
 // injectKeys: no id of a client becomes a key of Redis.

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/e2e/stack"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 // A sale over HTTP/3, which the production Caddyfile serves wherever it serves
@@ -32,10 +33,10 @@ func TestHTTP3(t *testing.T) {
 		require.NoError(t, err)
 	}
 	edge, url, config := secureEdge(t, s, "SECKILL_LIMIT_IP=1/1h burst 10")
-	require.Eventually(t, func() bool { // from an address of its own, and no purchase
+	servicetest.Eventually(t, func() bool { // from an address of its own, and no purchase
 		c := clientFrom(t, "127.0.0.3", hostOf(edge.URL), config)
 		return c.ask(t, http.MethodGet, url+"/seckill/1001", "nobody", nil).Status == http.StatusOK
-	}, 30*time.Second, 50*time.Millisecond)
+	})
 
 	c := clientFrom(t, "127.0.0.1", hostOf(edge.URL), config)
 	bought := c.ask(t, http.MethodPost, url+"/seckill/1001", "alice", strings.NewReader(`{"quantity":2}`))
@@ -57,10 +58,10 @@ func TestHTTP3(t *testing.T) {
 	}
 	other := clientFrom(t, "127.0.0.2", hostOf(edge.URL), config)
 	require.Equal(t, http.StatusAccepted, other.ask(t, http.MethodPost, url+"/seckill/1001", "bob", nil).Status)
-	require.Eventually(t, func() bool {
+	servicetest.Eventually(t, func() bool {
 		a := readAudit(t, s.Backends[0].URL, "1001")
 		return a.Consistent && a.Drift == 0 && a.Sold == 3 && a.Available == 7
-	}, 30*time.Second, 100*time.Millisecond)
+	})
 }
 
 // quicClient is one connection of HTTP/3.

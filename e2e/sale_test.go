@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/e2e/stack"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 // start brings up a whole product with n edges and as many backends.
@@ -136,15 +137,14 @@ func TestASaleOnTwoEdgesAndTwoBackends(t *testing.T) {
 
 	for id, buyer := range bought {
 		for _, edge := range s.Edges {
-			require.Eventually(t, func() bool {
+			servicetest.Eventually(t, func() bool {
 				a := call(t, http.MethodGet, edge.URL+"/seckill/1001/orders/"+id, buyer)
 				return a.Status == http.StatusOK && a.Fate == "created"
-			}, 30*time.Second, 50*time.Millisecond, "order %s", id)
+			}, "order %s", id)
 		}
 	}
 	for _, b := range s.Backends {
-		require.Eventually(t, func() bool { a := readAudit(t, b.URL, "1001"); return a.Outbox == 0 && a.Queued == 0 },
-			30*time.Second, 50*time.Millisecond)
+		servicetest.Eventually(t, func() bool { a := readAudit(t, b.URL, "1001"); return a.Outbox == 0 && a.Queued == 0 })
 		require.Equal(t, audit{
 			Total: 100, Sold: 100, Consistent: true,
 			Orders: map[string]int64{"created": 100}, Units: map[string]int64{"created": 100},

@@ -5,12 +5,12 @@ import (
 	"crypto/tls"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	seckill "github.com/seckill-edge/seckill"
 	"github.com/seckill-edge/seckill/e2e/stack"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 // untrusted is the production Caddyfile, but for this: a test must not make this
@@ -30,9 +30,9 @@ func secureEdge(t *testing.T, s *stack.Stack, env ...string) (edge *stack.Edge, 
 	url = "https://localhost:" + edge.URL[strings.LastIndexByte(edge.URL, ':')+1:]
 	require.NoError(t, s.StartEdge(t.Context(), edge, append(env, "SECKILL_SITE="+url)...))
 	config = &tls.Config{InsecureSkipVerify: true, ServerName: "localhost"} // Caddy's own certificate
-	require.Eventually(t, func() bool {                                     // it makes one in the background
+	servicetest.Eventually(t, func() bool {                                 // it makes one in the background
 		conn, err := tls.Dial("tcp", hostOf(edge.URL), config)
 		return err == nil && conn.Close() == nil
-	}, 30*time.Second, 100*time.Millisecond)
+	})
 	return edge, url, config
 }

@@ -17,6 +17,7 @@ import (
 
 	seckill "github.com/seckill-edge/seckill"
 	"github.com/seckill-edge/seckill/e2e/stack"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -85,11 +86,11 @@ func TestASaleWithTickets(t *testing.T) {
 		token.Header["kid"] = "k1"
 		tokens[i], err = token.SignedString(key)
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { // until the edge has connected
+		servicetest.Eventually(t, func() bool { // until the edge has connected
 			status, body := signed(t, s.Edges[i%2].URL+"/seckill/1001/ticket", tokens[i], "")
 			tickets[i], _ = body["ticket"].(string)
 			return status == http.StatusOK
-		}, 30*time.Second, 20*time.Millisecond)
+		})
 	}
 	status, body := signed(t, s.Edges[0].URL+"/seckill/1001", tokens[0], "")
 	require.Equal(t, http.StatusForbidden, status)
@@ -106,10 +107,10 @@ func TestASaleWithTickets(t *testing.T) {
 			wg.Go(func() {
 				var status int
 				var body map[string]any
-				require.Eventually(t, func() bool { // while more are on their way than the units left can serve
+				servicetest.Eventually(t, func() bool { // while more are on their way than the units left can serve
 					status, body = signed(t, s.Edges[play%2].URL+"/seckill/1001", tokens[i], tickets[i])
 					return body["code"] != float64(lua.Crowded)
-				}, 30*time.Second, 100*time.Millisecond)
+				})
 				mu.Lock()
 				defer mu.Unlock()
 				if status == http.StatusAccepted {
@@ -133,10 +134,10 @@ func TestASaleWithTickets(t *testing.T) {
 	}
 	for _, b := range s.Backends {
 		var got audit
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			got = readAudit(t, b.URL, "1001")
 			return got.Outbox == 0 && got.Queued == 0 && got.Sold == 20
-		}, 30*time.Second, 50*time.Millisecond)
+		})
 		require.Equal(t, want, got)
 	}
 }

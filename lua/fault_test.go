@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -114,7 +113,7 @@ func TestFaultsOfAServer(t *testing.T) {
 				set("dbfilename", "no.rdb")
 				set("save", "1 1")
 				_ = admin.BgSave(t.Context())
-				require.Eventually(t, func() bool { return write(admin) != nil }, time.Minute, 10*time.Millisecond)
+				servicetest.Eventually(t, func() bool { return write(admin) != nil })
 			},
 			end: func() { set("save", ""); set("stop-writes-on-bgsave-error", "no") },
 		},

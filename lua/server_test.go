@@ -165,10 +165,10 @@ func testCluster(t *testing.T) {
 	r := servicetest.RedisForTest(t, "--cluster-enabled", "yes")
 	node := connect(t, r.URL())
 	require.NoError(t, node.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err())
-	require.Eventually(t, func() bool {
+	servicetest.Eventually(t, func() bool {
 		info, err := node.ClusterInfo(ctx).Result()
 		return err == nil && strings.Contains(info, "cluster_state:ok")
-	}, 20*time.Second, 10*time.Millisecond)
+	})
 	slots := map[int64]bool{}
 	for _, key := range KeysOf(product).list() {
 		slot, err := node.ClusterKeySlot(ctx, key).Result()
@@ -224,7 +224,7 @@ func testRunID(t *testing.T) {
 	require.NoError(t, r.Kill())
 	require.NoError(t, r.Restart(ctx))
 	// The first call may meet a connection of the old life.
-	require.Eventually(t, func() bool { return c.Ping(ctx).Err() == nil }, 5*time.Second, 10*time.Millisecond)
+	servicetest.Eventually(t, func() bool { return c.Ping(ctx).Err() == nil })
 	require.NotEqual(t, old, runid())
 	s := audit(t, c)
 	require.Equal(t, old, s.RunID, "data is back, and belongs to the old life")
@@ -262,10 +262,10 @@ func testFailedBack(t *testing.T) {
 		host, port, err := net.SplitHostPort(leader.Addr())
 		require.NoError(t, err)
 		require.NoError(t, c.Do(ctx, "REPLICAOF", host, port).Err())
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			info, err := c.Info(ctx, "replication").Result()
 			return err == nil && strings.Contains(info, "master_link_status:up")
-		}, 20*time.Second, 10*time.Millisecond)
+		})
 	}
 	lead := func(c redis.UniversalClient) { require.NoError(t, c.Do(ctx, "REPLICAOF", "NO", "ONE").Err()) }
 	a := sale(10, 1)

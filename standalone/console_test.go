@@ -2,7 +2,6 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,9 +32,9 @@ func lookAtConsole(t *testing.T) {
 	broker, err := queue.Open(address)
 	require.NoError(t, err)
 	p := broker.Publisher(queue.Options{})
-	require.Eventually(t, func() bool {
+	servicetest.Eventually(t, func() bool {
 		return p.Publish(t.Context(), queue.Dead, queue.Message{Body: []byte("noise")}) == nil
-	}, 20*time.Second, 10*time.Millisecond)
+	})
 	require.NoError(t, p.Close(t.Context()))
 	require.NoError(t, broker.Close())
 	b.until(`document.getElementById("notes").textContent === "1 dead letter: seckilld dead list"`)

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 // sale is a running standalone.
@@ -93,10 +95,10 @@ func (s *sale) call(method, path, user string) (status int, answer map[string]an
 // created waits until an order is stored.
 func (s *sale) created(user, path string) {
 	s.t.Helper()
-	require.Eventually(s.t, func() bool {
+	servicetest.Eventually(s.t, func() bool {
 		_, fate := s.call(http.MethodGet, path, user)
 		return fate["status"] == "created"
-	}, 10*time.Second, 20*time.Millisecond)
+	})
 }
 
 func TestOneClickBecomesAnOrder(t *testing.T) {

@@ -8,13 +8,14 @@ import (
 
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
 // ended waits until Redis's clock has passed the end.
 func ended(t *testing.T, s *Service, a store.Activity) {
 	t.Helper()
-	require.Eventually(t, func() bool { return !snapshotOf(t, s).Now.Before(a.End) }, soon, tick)
+	servicetest.Eventually(t, func() bool { return !snapshotOf(t, s).Now.Before(a.End) })
 }
 
 func archived(t *testing.T, s *Service, id string) bool {
@@ -116,7 +117,7 @@ func TestTheEndOfWhatWasNeverOpened(t *testing.T) {
 				d := planned(-time.Minute, 100*time.Millisecond)
 				d.Manual = manual
 				a := create(t, s, d)
-				require.Eventually(t, func() bool { return !time.Now().Before(a.End) }, soon, tick)
+				servicetest.Eventually(t, func() bool { return !time.Now().Before(a.End) })
 				pass(t, s)
 				require.Equal(t, store.Closed, shown(t, s).State)
 				pass(t, s)

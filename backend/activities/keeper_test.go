@@ -15,10 +15,9 @@ import (
 
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
-
-const soon, tick = 20 * time.Second, 20 * time.Millisecond
 
 // planned is a draft of a sale that backends begin by themselves.
 func planned(start, end time.Duration) Draft {
@@ -299,12 +298,12 @@ func TestTwoKeepersBeginEachActivityOnce(t *testing.T) {
 		for i := range activities {
 			product := fmt.Sprint("p", i)
 			var snapshot lua.Snapshot
-			require.Eventually(t, func() bool {
+			servicetest.Eventually(t, func() bool {
 				var err error
 				snapshot, _, err = lua.Audit(ctx, s.Redis, product)
 				require.NoError(t, err)
 				return snapshot.State == lua.Open
-			}, soon, tick)
+			})
 			reqs := make([]lua.Request, bought)
 			for n := range reqs {
 				id, err := order.NewID(time.Now(), rand.Reader)

@@ -13,6 +13,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -170,10 +171,10 @@ func TestBadEntries(t *testing.T) {
 		require.Equal(t, w.activity.ProductID, letters[0].ProductID)
 		require.Contains(t, letters[0].Reason, "quantity")
 		require.False(t, letters[0].Since.IsZero())
-		require.Eventually(t, func() bool { // RabbitMQ needs a moment to have them back
+		servicetest.Eventually(t, func() bool { // RabbitMQ needs a moment to have them back
 			shown, err := w.service.Show(t.Context(), "mixed/1")
 			return err == nil && shown[0].Fates[0].Stored.State == order.Created
-		}, soon, tick)
+		})
 		_, err = w.service.Replay(t.Context(), "mixed/1")
 		require.ErrorIs(t, err, activities.ErrRefused)
 		require.ErrorContains(t, err, "come straight back; drop it")
@@ -264,7 +265,7 @@ func TestRefusals(t *testing.T) {
 		require.ErrorIs(t, err, activities.ErrRefused)
 		require.ErrorContains(t, err, "held")
 		require.NoError(t, w.redis.FlushDB(t.Context()).Err())
-		require.Eventually(t, func() bool { err = replay(); return err != nil && strings.Contains(err.Error(), "not in Redis") }, soon, tick)
+		servicetest.Eventually(t, func() bool { err = replay(); return err != nil && strings.Contains(err.Error(), "not in Redis") })
 		w.dead(1)
 		_, err = w.service.Replay(t.Context(), "nobody's")
 		require.ErrorIs(t, err, store.ErrNotFound)

@@ -33,10 +33,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(servicetest.Main(m)) }
 
-const (
-	soon = 20 * time.Second
-	tick = 10 * time.Millisecond
-)
+var soon = servicetest.Patience()
 
 var counter atomic.Int64
 
@@ -156,13 +153,13 @@ func (w *world) reserve(user string) order.Order {
 
 // send publishes a message and waits for the confirm.
 func (w *world) send(to queue.Target, m queue.Message) {
-	require.Eventually(w, func() bool {
+	servicetest.Eventually(w, func() bool {
 		err := w.edge.Publish(w.Context(), to, m)
 		if !errors.Is(err, queue.ErrNotSent) {
 			require.NoError(w, err)
 		}
 		return err == nil
-	}, soon, tick)
+	})
 }
 
 // message carries orders; lastTry makes it one that was refused often enough.
@@ -209,10 +206,10 @@ func (w *world) backend(settles bool) (stop func()) {
 // dead waits until there are so many dead letters and nothing else is waiting.
 func (w *world) dead(n int) {
 	w.Helper()
-	require.Eventually(w, func() bool {
+	servicetest.Eventually(w, func() bool {
 		waiting, buried, err := w.broker.Depth(w.Context())
 		return err == nil && waiting == 0 && buried == n
-	}, soon, tick)
+	})
 }
 
 func (w *world) mark(o order.Order) lua.Mark {
@@ -229,18 +226,18 @@ func (w *world) mark(o order.Order) lua.Mark {
 // becomes waits until Redis has this mark of an order.
 func (w *world) becomes(o order.Order, mark lua.Mark) {
 	w.Helper()
-	require.Eventually(w, func() bool { return w.mark(o) == mark }, soon, tick)
+	servicetest.Eventually(w, func() bool { return w.mark(o) == mark })
 }
 
 // row requires what SQL has of an order.
 func (w *world) row(o order.Order, state order.State, reason order.Reason) {
 	w.Helper()
 	var row store.Order
-	require.Eventually(w, func() bool {
+	servicetest.Eventually(w, func() bool {
 		var err error
 		row, err = w.store.Order(w.Context(), o.ID)
 		return err == nil
-	}, soon, tick)
+	})
 	require.Equal(w, state, row.State)
 	require.Equal(w, reason, row.Reason)
 }
@@ -248,10 +245,10 @@ func (w *world) row(o order.Order, state order.State, reason order.Reason) {
 // agree requires that all stores agree on so many sold units.
 func (w *world) agree(sold int64) {
 	w.Helper()
-	require.Eventually(w, func() bool {
+	servicetest.Eventually(w, func() bool {
 		s := w.snapshot()
 		return s.Sold == sold && s.Frozen == 0 && s.Available == w.activity.Total-sold
-	}, soon, tick)
+	})
 	audit, err := w.activities().Audit(w.Context(), w.activity.ProductID)
 	require.NoError(w, err)
 	require.Zero(w, audit.Drift, "%+v", audit)

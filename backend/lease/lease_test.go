@@ -68,7 +68,7 @@ func TestOneAtATime(t *testing.T) {
 				})
 			})
 		}
-		require.Eventually(t, func() bool { return turns.Load() >= 20 }, 20*time.Second, 5*time.Millisecond)
+		servicetest.Eventually(t, func() bool { return turns.Load() >= 20 })
 		stop()
 		all.Wait()
 		require.Zero(t, overlaps.Load())
@@ -91,7 +91,7 @@ func TestLostLeaseEndsTheWork(t *testing.T) {
 		first := <-started
 		// It is renewed for longer than it lasts by itself.
 		begun := time.Now()
-		require.Eventually(t, func() bool { return time.Since(begun) > 2*ttl }, 10*time.Second, ttl/10)
+		servicetest.Eventually(t, func() bool { return time.Since(begun) > 2*ttl })
 		require.Empty(t, ended)
 		// Somebody else has it, for instance after a failover of Redis.
 		require.NoError(t, client.Set(t.Context(), l.keys[0], "somebody else", 0).Err())

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -75,7 +76,7 @@ func TestKilledBetweenAnyTwoSteps(t *testing.T) {
 				w.backend()
 				s := w.proven(lua.Open)
 				require.Equal(t, int64(100), s.Available+s.Frozen+s.Sold)
-				require.Eventually(t, func() bool { return w.mark(left[2]) == "s" }, soon, tick)
+				servicetest.Eventually(t, func() bool { return w.mark(left[2]) == "s" })
 				require.Equal(t, lua.Units{Available: 77, Sold: 23}, w.agree())
 				sells(t, w, true)
 			})

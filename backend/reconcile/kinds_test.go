@@ -11,6 +11,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/compare"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -161,7 +162,7 @@ func differences() []difference {
 				"noise":    "\xff\x00{\"v\":1}",
 			} {
 				m := queue.Message{ID: name, Body: []byte(body), Headers: map[string]string{queue.HeaderReason: "test"}}
-				require.Eventually(w, func() bool { return p.Publish(w.Context(), queue.Dead, m) == nil }, soon, tick)
+				servicetest.Eventually(w, func() bool { return p.Publish(w.Context(), queue.Dead, m) == nil })
 			}
 		}, found: map[compare.Kind]int{compare.StaleDead: 2}, left: []compare.Kind{compare.StaleDead}, right: settled},
 
@@ -210,10 +211,10 @@ func TestEveryKind(t *testing.T) {
 				require.Equal(t, d.found, report.Counts)
 				require.Equal(t, len(d.left) == 0, report.Clean(), "%+v", report)
 				w.backend()
-				require.Eventually(t, func() bool {
+				servicetest.Eventually(t, func() bool {
 					s := w.snapshot()
 					return d.right == lua.Units{Available: s.Available, Frozen: s.Frozen, Sold: s.Sold}
-				}, soon, tick)
+				})
 				if d.after != nil {
 					d.after(w, sold)
 				}
@@ -276,7 +277,7 @@ func TestQuietUnderLoad(t *testing.T) {
 		stop()
 		n := <-done
 		require.Positive(t, n)
-		require.Eventually(t, func() bool { return w.snapshot().Sold == int64(n) }, soon, tick)
+		servicetest.Eventually(t, func() bool { return w.snapshot().Sold == int64(n) })
 		require.Equal(t, int64(2), w.snapshot().Epoch, "it was never held")
 		w.agree()
 	})
@@ -287,6 +288,6 @@ func (w *world) publish(orders []order.Order) {
 	p := w.broker.Publisher(queue.Options{})
 	defer func() { require.NoError(w, p.Close(context.Background())) }()
 	m := queue.Message{ID: orders[0].ID, Body: order.AppendMessage(nil, orders)}
-	require.Eventually(w, func() bool { return p.Publish(w.Context(), queue.Orders, m) == nil }, soon, tick)
+	servicetest.Eventually(w, func() bool { return p.Publish(w.Context(), queue.Orders, m) == nil })
 	w.confirm(orders)
 }

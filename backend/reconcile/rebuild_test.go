@@ -12,6 +12,7 @@ import (
 
 	"github.com/seckill-edge/seckill/backend/activities"
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -61,7 +62,7 @@ func TestRebuild(t *testing.T) {
 				orders := w.reserve(300, 2)
 				w.publish(orders[:150])
 				w.publish(orders[150:])
-				require.Eventually(t, func() bool { return w.mark(orders[0]) == "c" && w.mark(orders[299]) == "c" }, soon, tick)
+				servicetest.Eventually(t, func() bool { return w.mark(orders[0]) == "c" && w.mark(orders[299]) == "c" })
 				_, err := w.store.SaveOrders(t.Context(), nil)
 				require.NoError(t, err)
 				before := w.snapshot().Epoch
@@ -106,7 +107,7 @@ func TestOperatorsHoldStays(t *testing.T) {
 		_, err = w.service().Open(t.Context(), w.product)
 		require.NoError(t, err)
 		require.NoError(t, w.redis.Del(t.Context(), w.keys().Stock).Err())
-		require.Eventually(t, func() bool { return w.snapshot().RunID == lua.Unproven }, soon, time.Millisecond)
+		servicetest.Eventually(t, func() bool { return w.snapshot().RunID == lua.Unproven })
 		_, err = w.service().Open(t.Context(), w.product)
 		require.ErrorContains(t, err, "by itself")
 		view, err := w.service().Hold(t.Context(), w.product)
@@ -185,7 +186,7 @@ func TestRestart(t *testing.T) {
 			w.backend()
 			w.backend()
 			w.publish(w.reserve(100, 1))
-			require.Eventually(t, func() bool { return w.snapshot().Sold == 100 }, soon, tick)
+			servicetest.Eventually(t, func() bool { return w.snapshot().Sold == 100 })
 			require.NoError(t, w.server.Kill())
 			away := time.NewTimer(10 * time.Second)
 			<-away.C // leases and words run out
@@ -201,12 +202,12 @@ func TestRestart(t *testing.T) {
 			w.sale(300, 1, 0)
 			w.backend()
 			w.publish(w.reserve(100, 1))
-			require.Eventually(t, func() bool { return w.snapshot().Sold == 100 }, soon, tick)
+			servicetest.Eventually(t, func() bool { return w.snapshot().Sold == 100 })
 			old := filepath.Join(w.dir, "appendonlydir")
 			copied := filepath.Join(t.TempDir(), "copy")
 			require.NoError(t, exec.Command("cp", "-a", old, copied).Run())
 			w.publish(w.reserve(150, 1))
-			require.Eventually(t, func() bool { return w.snapshot().Sold == 250 }, soon, tick)
+			servicetest.Eventually(t, func() bool { return w.snapshot().Sold == 250 })
 			onlyInRedis := w.reserve(10, 1) // answered 202, and forgotten with Redis and its edge
 			require.NoError(t, w.server.Kill())
 			require.NoError(t, os.RemoveAll(old))
@@ -218,7 +219,7 @@ func TestRestart(t *testing.T) {
 			w.agree()
 			// Every unit is sold once.
 			w.publish(w.reserve(50, 1))
-			require.Eventually(t, func() bool { return w.snapshot().Sold == 300 }, soon, tick)
+			servicetest.Eventually(t, func() bool { return w.snapshot().Sold == 300 })
 			w.agree()
 		},
 		"with an edge that carries orders": func(t *testing.T, w *world) {
@@ -228,13 +229,13 @@ func TestRestart(t *testing.T) {
 			word := lua.Edge{ID: "edge", Epoch: w.snapshot().Epoch, Carried: 20, At: w.snapshot().Now}
 			require.NoError(t, lua.Present(t.Context(), w.redis, w.product, word))
 			require.NoError(t, w.redis.FlushAll(t.Context()).Err())
-			require.Eventually(t, func() bool { return w.snapshot().RunID == lua.Unproven }, soon, tick)
+			servicetest.Eventually(t, func() bool { return w.snapshot().RunID == lua.Unproven })
 			speak := func(carried int64) {
 				s := w.snapshot()
 				require.NoError(t, lua.Present(t.Context(), w.redis, w.product, lua.Edge{ID: "edge", Epoch: s.Epoch, Carried: carried, At: s.Now}))
 			}
 			begun := time.Now()
-			require.Eventually(t, func() bool { speak(20); return time.Since(begun) > 3*time.Second }, soon, 100*time.Millisecond)
+			servicetest.Eventually(t, func() bool { speak(20); return time.Since(begun) > 3*time.Second })
 			require.Equal(t, lua.Unproven, w.snapshot().RunID, "it waits for the edge")
 			view, err := w.service().Show(t.Context(), w.product)
 			require.NoError(t, err)

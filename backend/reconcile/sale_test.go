@@ -18,6 +18,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/reconcile"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -149,16 +150,16 @@ func TestSaleThroughLosses(t *testing.T) {
 		}
 		for i, fault := range faults {
 			before := published()
-			require.Eventually(t, func() bool { return published() >= before+200 }, soon, tick, "before fault %d", i)
+			servicetest.Eventually(t, func() bool { return published() >= before+200 }, "before fault %d", i)
 			fault()
 			begun := time.Now()
 			w.proven(lua.Open)
 			t.Logf("fault %d: sells again after %v", i, time.Since(begun))
 		}
 		before := published()
-		require.Eventually(t, func() bool { return published() >= before+200 }, soon, tick)
+		servicetest.Eventually(t, func() bool { return published() >= before+200 })
 		stop()
-		require.Eventually(t, func() bool { return w.snapshot().Frozen == 0 && w.snapshot().Outbox == 0 }, soon, tick)
+		servicetest.Eventually(t, func() bool { return w.snapshot().Frozen == 0 && w.snapshot().Outbox == 0 })
 		end()
 		running.Wait()
 		units := w.agree()

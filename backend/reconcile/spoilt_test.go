@@ -10,6 +10,7 @@ import (
 
 	"github.com/seckill-edge/seckill/backend/compare"
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -63,7 +64,7 @@ func TestTheOutboxBringsOrdersBack(t *testing.T) {
 					for _, o := range orders {
 						units += int64(o.Quantity)
 					}
-					require.Eventually(t, func() bool { return w.snapshot().Sold == units }, soon, tick)
+					servicetest.Eventually(t, func() bool { return w.snapshot().Sold == units })
 					w.proven(lua.Open)
 					for _, o := range orders {
 						row, err := w.store.Order(t.Context(), o.ID)
@@ -106,7 +107,7 @@ func TestOrdersFromTheFuture(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, map[compare.Kind]int{compare.Unpublished: 10}, report.Counts)
 		w.backend()
-		require.Eventually(t, func() bool { return w.snapshot().Sold == 10 }, soon, tick)
+		servicetest.Eventually(t, func() bool { return w.snapshot().Sold == 10 })
 		w.agree()
 	})
 }
@@ -130,14 +131,14 @@ func TestBuyersThatCannotBe(t *testing.T) {
 		require.NoError(t, w.redis.HSet(t.Context(), w.keys().Users, "shut out", "").Err())
 		r, _ := w.parts(w.redis)
 		b := w.backend()
-		require.Eventually(t, func() bool { return w.snapshot().Sold == 10 }, soon, tick)
+		servicetest.Eventually(t, func() bool { return w.snapshot().Sold == 10 })
 		report, err := b.Reconcile(t.Context(), w.product, false)
 		require.NoError(t, err)
 		require.NoError(t, r.Relay.Pass(t.Context()))
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			s := w.snapshot()
 			return s.Available == 90 && s.Outbox == 0 && s.Users == 10
-		}, soon, tick, "%+v %+v", w.snapshot(), report.Findings)
+		}, "%+v %+v", w.snapshot(), report.Findings)
 		_, dead, err := w.broker.Depth(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, dead)
@@ -164,7 +165,7 @@ func TestManyDifferences(t *testing.T) {
 		require.Len(t, report.Findings, 1000)
 		require.True(t, report.Clean())
 		w.backend()
-		require.Eventually(t, func() bool { return w.snapshot().Sold == 3000 }, soon, tick)
+		servicetest.Eventually(t, func() bool { return w.snapshot().Sold == 3000 })
 		w.agree()
 	})
 }

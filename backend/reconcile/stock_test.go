@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -39,10 +40,10 @@ func TestRebuildWhileTheTotalChanges(t *testing.T) {
 					}
 					lose(w)
 					w.backend()
-					require.Eventually(t, func() bool {
+					servicetest.Eventually(t, func() bool {
 						a, err := w.store.Activity(t.Context(), w.activity.ID)
 						return err == nil && a.Target == 0 && a.Total == tc.to
-					}, soon, tick)
+					})
 					s := w.proven(lua.Open)
 					require.Equal(t, tc.to, s.Total)
 					require.Equal(t, lua.Units{Available: tc.to - 20, Sold: 20}, w.agree())
@@ -101,10 +102,10 @@ func TestArchivedStaysForgotten(t *testing.T) {
 		_, err := w.service().Close(t.Context(), w.product)
 		require.NoError(t, err)
 		w.backend()
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			a, err := w.store.Activity(t.Context(), w.activity.ID)
 			return err == nil && !a.ArchivedAt.IsZero()
-		}, soon, tick)
+		})
 		require.NoError(t, w.redis.FlushAll(t.Context()).Err())
 		require.Zero(t, w.agree())
 		exists, err := w.redis.Exists(t.Context(), w.keys().Activity).Result()

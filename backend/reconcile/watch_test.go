@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -94,10 +95,10 @@ func TestTwoReconcileAtOnce(t *testing.T) {
 		for range cap(done) {
 			require.NoError(t, <-done)
 		}
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			s := w.snapshot()
 			return s.Sold == 150 && s.Available == 850 && s.Proven() && s.State == lua.Open
-		}, soon, 10*time.Millisecond)
+		})
 		w.agree()
 	})
 }
@@ -116,7 +117,7 @@ func TestTermsAreThoseOfSQL(t *testing.T) {
 			dry, err := r.Reconcile(t.Context(), w.activity, true)
 			require.NoError(t, err)
 			require.Contains(t, dry.Findings[0].What, "other terms", field)
-			require.Eventually(t, func() bool { return w.snapshot().Epoch > before }, soon, tick, field)
+			servicetest.Eventually(t, func() bool { return w.snapshot().Epoch > before }, field)
 			w.proven(lua.Open)
 			require.Equal(t, right[field], w.redis.HGet(t.Context(), w.keys().Activity, field).Val())
 		}

@@ -41,10 +41,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(servicetest.Main(m))
 }
 
-const (
-	soon = 30 * time.Second
-	tick = 10 * time.Millisecond
-)
+var soon = servicetest.Patience()
 
 var counter atomic.Int64
 
@@ -163,7 +160,7 @@ func (w *world) parts(client redis.UniversalClient) (*reconcile.Reconciler, *fen
 	m := metrics.New()
 	p := w.broker.Publisher(queue.Options{})
 	w.Cleanup(func() { require.NoError(w, p.Close(context.Background())) })
-	require.Eventually(w, func() bool { return p.Ready() == nil }, soon, tick)
+	servicetest.Eventually(w, func() bool { return p.Ready() == nil })
 	r := relay.New(relay.Deps{Redis: client, Store: w.store, Publisher: p, Metrics: m, Log: w.log()})
 	f := fence.New(fence.Deps{
 		Redis: client, Store: w.store, Queue: w.broker, Relay: r, Metrics: m, Log: w.log(), Owner: fmt.Sprint("owner-", counter.Add(1)),
@@ -291,10 +288,10 @@ func (w *world) mark(o order.Order) string {
 // selling waits until the activity sells again, or is held and proven.
 func (w *world) proven(state lua.ActivityState) lua.Snapshot {
 	w.Helper()
-	require.Eventually(w, func() bool {
+	servicetest.Eventually(w, func() bool {
 		s, there, err := lua.Audit(w.Context(), w.redis, w.product)
 		return err == nil && there && s.Proven() && s.State == state
-	}, soon, tick, "%v", state)
+	}, "%v", state)
 	return w.snapshot()
 }
 

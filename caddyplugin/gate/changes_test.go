@@ -19,7 +19,7 @@ func (b *bench) sellOut(t *testing.T) (back func()) {
 	t.Helper()
 	b.preheat(t, 1)
 	var d Decision
-	require.Eventually(t, func() bool { d = b.click(t, "a"); return d.Outcome == lua.Reserved }, 5*time.Second, time.Millisecond)
+	servicetest.Eventually(t, func() bool { d = b.click(t, "a"); return d.Outcome == lua.Reserved })
 	require.Equal(t, lua.SoldOut, b.click(t, "b").Outcome)
 	return func() {
 		_, err := lua.Release(t.Context(), b.redis, product, lua.MarkExpired, []lua.Move{{UserID: "a", OrderID: d.OrderID}})
@@ -33,16 +33,16 @@ func TestReturnIsHeard(t *testing.T) {
 	eachRedis(t, func(t *testing.T, url string) {
 		b := setup(t, url)
 		back := b.sellOut(t)
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			n, err := b.redis.PubSubNumSub(t.Context(), lua.Changes).Result()
 			return err == nil && n[lua.Changes] == 1
-		}, 5*time.Second, time.Millisecond)
+		})
 		// Right after a look the next one by itself is most of a second away.
 		seen := b.Views()[0].Now
-		require.Eventually(t, func() bool { return b.lastLook().After(seen) }, 5*time.Second, time.Millisecond)
+		servicetest.Eventually(t, func() bool { return b.lastLook().After(seen) })
 		start := time.Now()
 		back()
-		require.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved }, 5*time.Second, time.Millisecond)
+		servicetest.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved })
 		require.Less(t, time.Since(start), 700*time.Millisecond)
 	})
 }
@@ -64,7 +64,7 @@ func TestLostMessageIsCaughtByTheLook(t *testing.T) {
 		back := b.sellOut(t)
 		start := time.Now()
 		back()
-		require.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved }, 5*time.Second, time.Millisecond)
+		servicetest.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved })
 		require.Less(t, time.Since(start), 2500*time.Millisecond)
 	})
 }
@@ -83,10 +83,10 @@ func TestHearsAgain(t *testing.T) {
 			}
 			return n[lua.Changes]
 		}
-		require.Eventually(t, func() bool { return listeners() == 1 }, 5*time.Second, time.Millisecond)
+		servicetest.Eventually(t, func() bool { return listeners() == 1 })
 		require.NoError(t, r.Kill())
 		require.NoError(t, r.Restart(t.Context()))
-		require.Eventually(t, func() bool { return listeners() == 1 }, 10*time.Second, 5*time.Millisecond)
+		servicetest.Eventually(t, func() bool { return listeners() == 1 })
 	}}
 	if testing.Short() {
 		cases = nil
@@ -121,10 +121,10 @@ func TestMovesAreHeard(t *testing.T) {
 		b.preheat(t, 10)
 		mine, other := b.click(t, "a"), b.click(t, "b")
 		s, o := b.follow(t, "a", mine.OrderID), b.follow(t, "b", other.OrderID)
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			n, err := b.redis.PubSubNumSub(t.Context(), lua.Moves).Result()
 			return err == nil && n[lua.Moves] == 1
-		}, 5*time.Second, time.Millisecond)
+		})
 		rests := func() bool {
 			b.streams.mu.Lock()
 			defer b.streams.mu.Unlock()
@@ -133,7 +133,7 @@ func TestMovesAreHeard(t *testing.T) {
 			soon := time.Now().Add(followLate * 3 / 4)
 			return s.due.After(soon) && o.due.After(soon)
 		}
-		require.Eventually(t, rests, 10*time.Second, time.Millisecond)
+		servicetest.Eventually(t, rests)
 		due := o.due
 		start := time.Now()
 		_, err := lua.Settle(t.Context(), b.redis, product, lua.MarkCreated, []lua.Move{{UserID: "a", OrderID: mine.OrderID}})

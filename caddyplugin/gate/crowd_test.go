@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -100,17 +101,17 @@ func TestTheCrowdGoesHome(t *testing.T) {
 			for i, b := range edges {
 				ways[i].how.Store(int32(wellDone))
 				for _, s := range b.sales.all() {
-					require.Eventually(t, func() bool { return s.crowd.coming.Load() == 0 }, 20*time.Second, time.Millisecond,
+					servicetest.Eventually(t, func() bool { return s.crowd.coming.Load() == 0 },
 						"seed %d round %d edge %d: %d are still on their way", seed, round, i, s.crowd.coming.Load())
 				}
 			}
 			giveBack(t, edges[0])
 			for i := range edges {
-				require.Eventually(t, func() bool {
+				servicetest.Eventually(t, func() bool {
 					d := one(i, fmt.Sprintf("%d-last-%d", round, i))
 					require.NotEqual(t, lua.Crowded, d.Outcome, "seed %d round %d", seed, round)
 					return d.Outcome == lua.Reserved || d.Outcome == lua.AlreadyBought
-				}, 20*time.Second, 5*time.Millisecond, "seed %d round %d edge %d", seed, round, i)
+				}, "seed %d round %d edge %d", seed, round, i)
 			}
 		}
 		for _, o := range []lua.Outcome{lua.Reserved, lua.SoldOut, lua.Crowded, lua.Held} {

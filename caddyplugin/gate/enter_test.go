@@ -107,15 +107,15 @@ func TestSharedLimitWithoutRedis(t *testing.T) {
 	url, kill, restart := stoppable(t)
 	b := setup(t, url, with(limited(map[limit.Level]limit.Rate{limit.SharedTotal: perHour(30)})))
 	b.Enter(netip.Addr{})
-	require.Eventually(t, func() bool { return b.Stats().Leases.Calls == 1 }, 10*time.Second, time.Millisecond)
+	servicetest.Eventually(t, func() bool { return b.Stats().Leases.Calls == 1 })
 	kill()
 	let := 0
-	require.Eventually(t, func() bool {
+	servicetest.Eventually(t, func() bool {
 		if b.Enter(netip.Addr{}).In() {
 			let++
 		}
 		return b.Stats().Leases.Away == 1
-	}, 10*time.Second, time.Millisecond)
+	})
 	for range 200 {
 		if b.Enter(netip.Addr{}).In() {
 			let++
@@ -125,7 +125,7 @@ func TestSharedLimitWithoutRedis(t *testing.T) {
 	require.LessOrEqual(t, let, 30-1, "its burst, of which the first call has taken one")
 	require.Positive(t, b.Stats().Leases.Alone)
 	restart()
-	require.Eventually(t, func() bool { b.Enter(netip.Addr{}); return b.Stats().Leases.Away == 0 }, 10*time.Second, time.Millisecond)
+	servicetest.Eventually(t, func() bool { b.Enter(netip.Addr{}); return b.Stats().Leases.Away == 0 })
 }
 
 // stoppable is a Redis that can be killed: in -short one inside this process.
@@ -158,7 +158,7 @@ func TestSurplusIsRefused(t *testing.T) {
 			wg.Go(func() { decisions[i] = b.click(t, "buyer-"+strconv.Itoa(i)) })
 		}
 		most := uint64(4 * (units - 1))
-		require.Eventually(t, func() bool { return b.Stats().Outcomes[lua.Crowded] == 1000-most }, 10*time.Second, time.Millisecond)
+		servicetest.Eventually(t, func() bool { return b.Stats().Outcomes[lua.Crowded] == 1000-most })
 		calls.release()
 		wg.Wait()
 		require.Equal(t, map[lua.Outcome]int{

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -76,21 +77,21 @@ func TestFatesAreReadTogether(t *testing.T) {
 				errs[i] = err
 			})
 		}
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			b.records.mu.Lock()
 			defer b.records.mu.Unlock()
 			line := b.records.lines[product]
 			return line != nil && len(line.waiting)+len(line.flight) == len(decisions)
-		}, 5*time.Second, time.Millisecond)
+		})
 		release()
 		wg.Wait()
 		require.NoError(t, errors.Join(errs...))
 		require.LessOrEqual(t, b.Stats().Reads-before, uint64(4), "one on its way, and the rest by 256")
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			b.records.mu.Lock()
 			defer b.records.mu.Unlock()
 			return len(b.records.lines) == 0
-		}, 5*time.Second, time.Millisecond, "nobody waits, so nobody works")
+		}, "nobody waits, so nobody works")
 	})
 }
 
@@ -105,7 +106,7 @@ func TestFateWithoutRedis(t *testing.T) {
 		})
 		b.preheat(t, 10)
 		var d Decision
-		require.Eventually(t, func() bool { d = b.click(t, "a"); return d.Outcome == lua.Reserved }, 5*time.Second, 5*time.Millisecond)
+		servicetest.Eventually(t, func() bool { d = b.click(t, "a"); return d.Outcome == lua.Reserved })
 		release := h.hang("hmget")
 		defer release()
 		var wg sync.WaitGroup
@@ -129,10 +130,10 @@ func TestFateWithoutRedis(t *testing.T) {
 		require.Equal(t, len(errs), busy+slow)
 		require.GreaterOrEqual(t, slow, 8)
 		release()
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			f, err := b.Fate(t.Context(), product, "a", d.OrderID)
 			return err == nil && f.State == order.Queued
-		}, 5*time.Second, 5*time.Millisecond)
+		})
 	})
 }
 
@@ -186,13 +187,13 @@ func TestArchivedFate(t *testing.T) {
 			}
 		}
 		check("no activity in Redis")
-		require.Eventually(t, func() bool { return len(b.sales.all()) == 0 }, time.Second, time.Millisecond)
+		servicetest.Eventually(t, func() bool { return len(b.sales.all()) == 0 })
 		b.preheat(t, 1, func(a *lua.Activity) { a.State = lua.OnHold })
-		require.Eventually(t, func() bool { return b.click(t, "c").Outcome == lua.Held && len(b.sales.all()) == 1 }, 5*time.Second, 5*time.Millisecond)
+		servicetest.Eventually(t, func() bool { return b.click(t, "c").Outcome == lua.Held && len(b.sales.all()) == 1 })
 		check("the next activity in Redis, not opened yet")
 		_, _, err = lua.SetState(t.Context(), b.redis, product, "double-11", lua.Open)
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return b.click(t, "c").Outcome == lua.Reserved }, 5*time.Second, 5*time.Millisecond)
+		servicetest.Eventually(t, func() bool { return b.click(t, "c").Outcome == lua.Reserved })
 		check("the next activity in Redis")
 
 		future, err := order.NewID(time.Now().Add(time.Hour), new(noise))
@@ -228,7 +229,7 @@ func TestArchivedFate(t *testing.T) {
 		for range archiveCalls {
 			wg.Go(func() { _, _ = b.Fate(context.Background(), product, "a", old) })
 		}
-		require.Eventually(t, func() bool { return len(b.archiveSlots) == archiveCalls }, 5*time.Second, time.Millisecond)
+		servicetest.Eventually(t, func() bool { return len(b.archiveSlots) == archiveCalls })
 		_, err = fate("a", product, old)
 		require.ErrorIs(t, err, ErrUnavailable)
 	})
@@ -245,10 +246,10 @@ func TestFateWhileUnproven(t *testing.T) {
 		require.NoError(t, b.redis.Del(t.Context(), lua.KeysOf(product).Users).Err())
 		_, _, err := lua.Hold(t.Context(), b.redis, a, "")
 		require.NoError(t, err)
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			_, err := b.Fate(t.Context(), product, "a", d.OrderID)
 			return errors.Is(err, ErrUnavailable)
-		}, 5*time.Second, 5*time.Millisecond)
+		})
 	})
 }
 

@@ -47,10 +47,8 @@ func TestWithoutABrokerReservationsGoOnInBoundedMemory(t *testing.T) {
 		require.EqualValues(t, 200, b.snapshot(t).Outbox, "every order is in the outbox")
 
 		publisher.broken.Store(false)
-		require.Eventually(t, func() bool { s := b.Stats(); return s.Carried == 0 && s.Forwarded+s.LeftBehind == 200 },
-			10*time.Second, 5*time.Millisecond)
-		require.Eventually(t, func() bool { return uint64(b.snapshot(t).Outbox) == b.Stats().LeftBehind },
-			10*time.Second, 5*time.Millisecond, "exactly what was left behind stays in the outbox")
+		servicetest.Eventually(t, func() bool { s := b.Stats(); return s.Carried == 0 && s.Forwarded+s.LeftBehind == 200 })
+		servicetest.Eventually(t, func() bool { return uint64(b.snapshot(t).Outbox) == b.Stats().LeftBehind }, "exactly what was left behind stays in the outbox")
 	})
 }
 
@@ -73,7 +71,7 @@ func TestClosingUnderLoadForgetsNothing(t *testing.T) {
 				}
 			})
 		}
-		require.Eventually(t, func() bool { return n.Load() > 50 }, 10*time.Second, time.Millisecond)
+		servicetest.Eventually(t, func() bool { return n.Load() > 50 })
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		b.Close(ctx)
@@ -97,7 +95,7 @@ func TestRedisAbsentAtTheStart(t *testing.T) {
 	require.ErrorContains(t, b.Ready(t.Context()), "redis")
 	require.NoError(t, server.Restart(t.Context()))
 	b.preheat(t, 1)
-	require.Eventually(t, func() bool { return b.click(t, "a").Outcome == lua.Reserved }, 10*time.Second, 20*time.Millisecond)
+	servicetest.Eventually(t, func() bool { return b.click(t, "a").Outcome == lua.Reserved })
 	require.NoError(t, b.Ready(t.Context()))
 }
 
@@ -110,7 +108,7 @@ func TestRedisKilledTheEntranceClosesAndReopens(t *testing.T) {
 	activity := b.preheat(t, 10)
 	require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
 	require.NoError(t, server.Kill())
-	require.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Held }, 5*time.Second, time.Millisecond)
+	servicetest.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Held })
 	// Now it is known: refused from memory, without a call.
 	calls := b.Stats().Calls
 	for range 1000 {
@@ -123,10 +121,10 @@ func TestRedisKilledTheEntranceClosesAndReopens(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnavailable)
 
 	require.NoError(t, server.Restart(t.Context()))
-	require.Eventually(t, func() bool { return !b.sales.all()[0].closed() }, 10*time.Second, 5*time.Millisecond)
+	servicetest.Eventually(t, func() bool { return !b.sales.all()[0].closed() })
 	require.Equal(t, lua.Held, b.click(t, "d").Outcome, "a server that has restarted sells nothing until its stock is proven")
 	b.prove(t, activity)
-	require.Eventually(t, func() bool { return b.click(t, "d").Outcome == lua.Reserved }, 10*time.Second, 20*time.Millisecond)
+	servicetest.Eventually(t, func() bool { return b.click(t, "d").Outcome == lua.Reserved })
 }
 
 // Redis forgets everything in mid-sale: nobody is told that there was no such
@@ -140,13 +138,13 @@ func TestRedisFlushedTheEntranceIsHeld(t *testing.T) {
 		for range 20 {
 			require.Equal(t, lua.Held, b.click(t, "b").Outcome)
 		}
-		require.Eventually(t, func() bool { return b.sales.all()[0].gone.Load() }, 10*time.Second, time.Millisecond)
+		servicetest.Eventually(t, func() bool { return b.sales.all()[0].gone.Load() })
 		require.Equal(t, lua.Held, b.click(t, "b").Outcome)
 		view, outcome := b.View(t.Context(), product)
 		require.Equal(t, lua.Reserved, outcome)
 		require.False(t, view.Fresh)
 		b.preheat(t, 5)
-		require.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved }, 10*time.Second, 10*time.Millisecond)
+		servicetest.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved })
 	})
 }
 
@@ -169,11 +167,11 @@ func TestTheEdgeSaysWhatItCarries(t *testing.T) {
 		}
 		require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
 		require.Equal(t, lua.Reserved, b.click(t, "b").Outcome)
-		require.Eventually(t, word(1, 2), 10*time.Second, 5*time.Millisecond)
+		servicetest.Eventually(t, word(1, 2))
 		epoch, _, err := lua.SetState(t.Context(), b.redis, product, a.ID, lua.OnHold)
 		require.NoError(t, err)
 		publisher.broken.Store(false)
-		require.Eventually(t, word(epoch, 0), 10*time.Second, 5*time.Millisecond)
+		servicetest.Eventually(t, word(epoch, 0))
 		b.Close(t.Context())
 		edges, err := lua.Presence(t.Context(), b.redis, product)
 		require.NoError(t, err)
@@ -188,7 +186,7 @@ func TestRedisSlowTheBuyerIsQueuedAndLearnsTheOutcome(t *testing.T) {
 	server := servicetest.RedisForTest(t)
 	b := setup(t, server.URL(), func(c *Config, _ *Deps) { c.ReserveTimeout = 50 * time.Millisecond })
 	b.preheat(t, 2, func(a *lua.Activity) { a.Limit = 2 })
-	require.Eventually(t, func() bool { return b.click(t, "a").Outcome == lua.Reserved }, 10*time.Second, 20*time.Millisecond)
+	servicetest.Eventually(t, func() bool { return b.click(t, "a").Outcome == lua.Reserved })
 
 	require.NoError(t, server.Pause())
 	b1, b2 := b.click(t, "b1"), Decision{}
@@ -205,21 +203,21 @@ func TestRedisSlowTheBuyerIsQueuedAndLearnsTheOutcome(t *testing.T) {
 		require.NoError(t, err)
 		return f
 	}
-	require.Eventually(t, func() bool { return b.snapshot(t).Frozen == 2 }, 10*time.Second, 10*time.Millisecond)
+	servicetest.Eventually(t, func() bool { return b.snapshot(t).Frozen == 2 })
 	require.Equal(t, order.Queued, fate("b1", b1.OrderID).State)
 	require.EqualValues(t, 1, b.Stats().LateOutcomes[lua.Reserved])
 	require.Contains(t, b.published(t, 2), b1.OrderID, "a late reservation is forwarded like any other")
 
 	// A late click that is refused: its buyer is told, not left queued.
-	require.Eventually(t, func() bool {
+	servicetest.Eventually(t, func() bool {
 		require.NoError(t, lua.Confirm(t.Context(), b.redis, product, []string{"x"}))
 		b.sales.all()[0].soldOut.Store(false) // as if this edge had not heard of it yet
 		require.NoError(t, server.Pause())
 		b2 = b.click(t, "b2")
 		require.NoError(t, server.Resume())
 		return b2.Outcome == lua.Reserved
-	}, 20*time.Second, 50*time.Millisecond)
-	require.Eventually(t, func() bool { return fate("b2", b2.OrderID).State == order.Rejected }, 10*time.Second, 10*time.Millisecond)
+	})
+	servicetest.Eventually(t, func() bool { return fate("b2", b2.OrderID).State == order.Rejected })
 	require.Equal(t, order.Reason("sold_out"), fate("b2", b2.OrderID).Reason)
 	require.EqualValues(t, 1, b.Stats().LateOutcomes[lua.SoldOut])
 	_, err := b.Fate(t.Context(), product, "b1", b2.OrderID)
@@ -285,7 +283,7 @@ func TestALostReplyTakesNoSecondUnit(t *testing.T) {
 	b.preheat(t, 100)
 	require.Equal(t, lua.Reserved, b.click(t, "warm-up").Outcome)
 	for i := range 10 {
-		require.Eventually(t, func() bool { return !b.sales.all()[0].closed() }, 10*time.Second, time.Millisecond)
+		servicetest.Eventually(t, func() bool { return !b.sales.all()[0].closed() })
 		proxy.eat.Store(true)
 		d := b.click(t, "buyer-"+string(rune('a'+i)))
 		require.Equal(t, lua.Reserved, d.Outcome)

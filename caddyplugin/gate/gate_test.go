@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -32,7 +33,7 @@ func TestSellsExactlyWhatThereIs(t *testing.T) {
 				require.True(t, d.ResolveBy.After(time.Now()))
 			}
 		}
-		require.Eventually(t, func() bool { return b.snapshot(t).Outbox == 0 }, 10*time.Second, 5*time.Millisecond,
+		servicetest.Eventually(t, func() bool { return b.snapshot(t).Outbox == 0 },
 			"confirmed orders must leave the outbox")
 		s := b.snapshot(t)
 		require.EqualValues(t, 0, s.Available)
@@ -70,7 +71,7 @@ func TestReturnedUnitsSellAgain(t *testing.T) {
 		require.Equal(t, lua.SoldOut, b.click(t, "b").Outcome)
 		_, err := lua.Release(t.Context(), b.redis, product, lua.MarkRejected, []lua.Move{{UserID: "a", OrderID: d.OrderID}})
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved }, 5*time.Second, 10*time.Millisecond)
+		servicetest.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved })
 	})
 }
 
@@ -137,7 +138,7 @@ func TestUnknownProductsAreRememberedBriefly(t *testing.T) {
 		_, outcome := b.View(t.Context(), product)
 		require.Equal(t, lua.NoProduct, outcome)
 		b.preheat(t, 1)
-		require.Eventually(t, func() bool { return b.click(t, "a").Outcome == lua.Reserved }, 5*time.Second, 20*time.Millisecond)
+		servicetest.Eventually(t, func() bool { return b.click(t, "a").Outcome == lua.Reserved })
 	})
 }
 
@@ -166,11 +167,11 @@ func TestSalesThatAreOverCostNothing(t *testing.T) {
 		}
 		_, _, err := lua.SetState(t.Context(), b.redis, product, a.ID, lua.Closed)
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return len(b.sales.all()) == 0 }, 10*time.Second, 5*time.Millisecond)
-		require.Eventually(t, func() bool { // the word is taken back behind
+		servicetest.Eventually(t, func() bool { return len(b.sales.all()) == 0 })
+		servicetest.Eventually(t, func() bool { // the word is taken back behind
 			edges, err := lua.Presence(t.Context(), b.redis, product)
 			return err == nil && len(edges) == 0
-		}, 10*time.Second, 5*time.Millisecond)
+		})
 		require.Equal(t, lua.Ended, b.click(t, "b").Outcome)
 		require.Empty(t, b.sales.all())
 		view, outcome := b.View(t.Context(), product)
@@ -178,7 +179,7 @@ func TestSalesThatAreOverCostNothing(t *testing.T) {
 		require.Equal(t, lua.Closed, view.State)
 
 		b.preheat(t, 10, func(a *lua.Activity) { a.ID = "next" })
-		require.Eventually(t, func() bool { return b.click(t, "a").Outcome == lua.Reserved }, 5*time.Second, time.Millisecond,
+		servicetest.Eventually(t, func() bool { return b.click(t, "a").Outcome == lua.Reserved },
 			"the buyer of the last sale may buy in the next")
 	})
 }
@@ -224,7 +225,7 @@ func TestHoldAndReopenChangeTheEpoch(t *testing.T) {
 		require.Equal(t, lua.Held, b.click(t, "b").Outcome, "the script refuses before the edge has seen the hold")
 		_, _, err = lua.SetState(t.Context(), b.redis, product, a.ID, lua.Open)
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved }, 5*time.Second, 10*time.Millisecond)
+		servicetest.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved })
 	})
 }
 
@@ -240,7 +241,7 @@ func TestAnEdgeThatMissedAReopeningRefusesNobody(t *testing.T) {
 			require.NoError(t, err)
 		}
 		s := b.sales.all()[0]
-		require.Eventually(t, func() bool { return s.view.Load().Epoch == epoch }, 10*time.Second, time.Millisecond)
+		servicetest.Eventually(t, func() bool { return s.view.Load().Epoch == epoch })
 		stale := *s.view.Load()
 		stale.Epoch -= 2 // as if the edge had not heard of it
 		for i := range 100 {

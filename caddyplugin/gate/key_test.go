@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -48,13 +49,13 @@ func TestKey(t *testing.T) {
 		_, _, err := lua.SetState(t.Context(), b.redis, product, a.ID, lua.OnHold)
 		require.NoError(t, err)
 		for _, e := range []*bench{b, other} {
-			require.Eventually(t, func() bool { return e.click(t, "c").Outcome == lua.Held }, 5*time.Second, 5*time.Millisecond)
+			servicetest.Eventually(t, func() bool { return e.click(t, "c").Outcome == lua.Held })
 		}
 		again("on hold")
 		_, _, err = lua.SetState(t.Context(), b.redis, product, a.ID, lua.Closed)
 		require.NoError(t, err)
 		for _, e := range []*bench{b, other} {
-			require.Eventually(t, func() bool { return e.click(t, "c").Outcome == lua.Ended }, 5*time.Second, 5*time.Millisecond)
+			servicetest.Eventually(t, func() bool { return e.click(t, "c").Outcome == lua.Ended })
 		}
 		again("closed")
 		require.Len(t, b.published(t, 2), 2)
@@ -146,7 +147,7 @@ func TestKeyOfLateOrder(t *testing.T) {
 		})
 		other := setup(t, url)
 		other.preheat(t, 10, func(a *lua.Activity) { a.Limit = 5 })
-		require.Eventually(t, func() bool { return b.click(t, "warm").Outcome == lua.Reserved }, 5*time.Second, 5*time.Millisecond)
+		servicetest.Eventually(t, func() bool { return b.click(t, "warm").Outcome == lua.Reserved })
 
 		release := h.hang("evalsha")
 		late := b.keyed(t, "a", "k", 1)
@@ -162,10 +163,10 @@ func TestKeyOfLateOrder(t *testing.T) {
 		require.False(t, elsewhere.Repeat)
 		release()
 
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			f, err := b.Fate(t.Context(), product, "a", late.OrderID)
 			return err == nil && f.OrderID == elsewhere.OrderID && f.State == order.Queued
-		}, 5*time.Second, 5*time.Millisecond, "the late order turns out to be the other one")
+		}, "the late order turns out to be the other one")
 		d = b.keyed(t, "a", "k", 1)
 		require.Equal(t, elsewhere.OrderID, d.OrderID)
 		entries, err := lua.RecordOf(t.Context(), other.redis, product, "a")

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -43,7 +44,7 @@ func TestAnOrderThatIsNowhere(t *testing.T) {
 		_, _, err = lua.SetState(t.Context(), b.redis, product, b.snapshot(t).ID, lua.OnHold)
 		require.NoError(t, err)
 		require.NoError(t, b.redis.HSet(t.Context(), lua.KeysOf(product).Activity, "run", "another").Err())
-		require.Eventually(t, func() bool { _, err := fate("a", made(time.Minute)); return err != nil }, 5*time.Second, 10*time.Millisecond)
+		servicetest.Eventually(t, func() bool { _, err := fate("a", made(time.Minute)); return err != nil })
 		_, err = fate("a", made(time.Minute))
 		require.ErrorIs(t, err, ErrUnavailable)
 	})

@@ -9,10 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
-const wait, often = 5 * time.Second, 5 * time.Millisecond
+var wait = servicetest.Patience()
 
 // admitted is a click with an order id of its own.
 func (b *bench) admitted(t *testing.T, user string, quantity int) Click {
@@ -59,11 +60,11 @@ func TestOfferFollowsTheSale(t *testing.T) {
 		b := setup(t, url)
 		start := time.Now().Add(300 * time.Millisecond).Truncate(time.Millisecond)
 		b.preheat(t, 1, func(a *lua.Activity) { a.Start = start })
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			o := b.Offer(t.Context(), product)
 			require.Equal(t, o.Now.Before(start), o.Outcome == lua.NotStarted)
 			return o.Outcome == lua.Reserved
-		}, wait, time.Millisecond)
+		})
 		require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
 		require.Equal(t, lua.SoldOut, b.Offer(t.Context(), product).Outcome)
 	})
@@ -127,7 +128,7 @@ func TestOneOrderIDLate(t *testing.T) {
 			d.Redis.AddHook(h)
 		})
 		b.preheat(t, 10, func(a *lua.Activity) { a.Limit = 5 })
-		require.Eventually(t, func() bool { return b.click(t, "warm").Outcome == lua.Reserved }, wait, often)
+		servicetest.Eventually(t, func() bool { return b.click(t, "warm").Outcome == lua.Reserved })
 		c := b.admitted(t, "a", 2)
 		release := h.hang("evalsha")
 		late := b.Reserve(t.Context(), c)
@@ -139,10 +140,10 @@ func TestOneOrderIDLate(t *testing.T) {
 		require.Equal(t, 2, again.Quantity)
 		require.Equal(t, late.ResolveBy, again.ResolveBy)
 		release()
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			entries, err := lua.RecordOf(t.Context(), b.redis, product, "a")
 			return err == nil && len(entries) == 1 && entries[0].Quantity == 2
-		}, wait, often)
+		})
 		require.Equal(t, 2, b.published(t, 2)[c.OrderID].Quantity)
 	})
 }

@@ -20,7 +20,7 @@ func slow(t *testing.T, change func(*Config, *Deps)) (b *bench, server *servicet
 	server = servicetest.RedisForTest(t)
 	b = setup(t, server.URL(), func(c *Config, _ *Deps) { c.ReserveTimeout = 50 * time.Millisecond }, change)
 	b.preheat(t, 10)
-	require.Eventually(t, func() bool { return b.click(t, "first").Outcome == lua.Reserved }, 10*time.Second, 20*time.Millisecond)
+	servicetest.Eventually(t, func() bool { return b.click(t, "first").Outcome == lua.Reserved })
 	require.NoError(t, server.Pause())
 	t.Cleanup(func() { _ = server.Resume() })
 	return b, server
@@ -29,12 +29,12 @@ func slow(t *testing.T, change func(*Config, *Deps)) (b *bench, server *servicet
 func (b *bench) rejected(t *testing.T, user, id string) order.Reason {
 	t.Helper()
 	var f Fate
-	require.Eventually(t, func() (ok bool) {
+	servicetest.Eventually(t, func() (ok bool) {
 		var err error
 		f, err = b.Fate(t.Context(), product, user, id)
 		require.True(t, err == nil || errors.Is(err, ErrUnavailable), "%v", err)
 		return err == nil && f.State == order.Rejected
-	}, 10*time.Second, 10*time.Millisecond)
+	})
 	return f.Reason
 }
 
@@ -47,10 +47,10 @@ func TestACallWhosePromiseIsOverReservesNothing(t *testing.T) {
 	b, server := slow(t, func(c *Config, _ *Deps) { c.ResolveWithin = 5 * time.Second })
 	d := b.click(t, "late")
 	require.Equal(t, lua.Reserved, d.Outcome, "told queued")
-	require.Eventually(t, func() bool { return time.Now().After(d.ResolveBy) }, 20*time.Second, 20*time.Millisecond)
+	servicetest.Eventually(t, func() bool { return time.Now().After(d.ResolveBy) })
 	require.NoError(t, server.Resume())
 	b.rejected(t, "late", d.OrderID)
-	require.Eventually(t, func() bool { return b.click(t, "next").Outcome == lua.Reserved }, 10*time.Second, 20*time.Millisecond)
+	servicetest.Eventually(t, func() bool { return b.click(t, "next").Outcome == lua.Reserved })
 	require.EqualValues(t, 2, b.snapshot(t).Frozen, "of the first and the next")
 	entries, err := lua.RecordOf(t.Context(), b.redis, product, "late")
 	require.NoError(t, err)
@@ -75,17 +75,17 @@ func TestWhatHasWaitedTooLongIsNotSent(t *testing.T) {
 	var sent, waiting Decision
 	var clicks sync.WaitGroup
 	clicks.Go(func() { sent = b.click(t, "sent") })
-	require.Eventually(t, func() bool { return state() == [2]int{1, 0} }, 5*time.Second, time.Millisecond)
+	servicetest.Eventually(t, func() bool { return state() == [2]int{1, 0} })
 	clicks.Go(func() { waiting = b.click(t, "waiting") })
-	require.Eventually(t, func() bool { return state() == [2]int{1, 1} }, 5*time.Second, time.Millisecond)
+	servicetest.Eventually(t, func() bool { return state() == [2]int{1, 1} })
 	ahead.Store(int64(b.reserveWithin() + time.Second)) // and nobody is told "lost" yet
 	clicks.Wait()
 	require.Equal(t, [2]lua.Outcome{lua.Reserved, lua.Reserved}, [2]lua.Outcome{sent.Outcome, waiting.Outcome}, "told queued")
 	require.NoError(t, server.Resume())
 	require.Equal(t, order.Reason("held"), b.rejected(t, "waiting", waiting.OrderID))
-	require.Eventually(t, func() bool {
+	servicetest.Eventually(t, func() bool {
 		_, err := b.Fate(t.Context(), product, "sent", sent.OrderID)
 		return err == nil && b.snapshot(t).Frozen == 2
-	}, 10*time.Second, 10*time.Millisecond)
+	})
 	require.Zero(t, b.sales.all()[0].crowd.coming.Load())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -62,10 +63,10 @@ func TestNobodyWaitsToSeeWhatCannotBeSeen(t *testing.T) {
 		require.LessOrEqual(t, r.calls.Load()-before, 1+int64(took/lookShut))
 
 		r.frozen.Store(false)
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			_, outcome := b.View(t.Context(), "1002")
 			return outcome == lua.NoProduct
-		}, 10*time.Second, 5*time.Millisecond)
+		})
 		mu.Lock()
 		defer mu.Unlock()
 		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("cannot look at an activity")), log.String())

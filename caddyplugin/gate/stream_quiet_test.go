@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -15,7 +16,7 @@ import (
 // none of them is due soon.
 func (b *bench) age(t *testing.T, streams ...*Stream) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	servicetest.Eventually(t, func() bool {
 		b.streams.mu.Lock()
 		defer b.streams.mu.Unlock()
 		old, soon := time.Now().Add(-time.Hour), time.Now().Add(followLate*3/4)
@@ -25,7 +26,7 @@ func (b *bench) age(t *testing.T, streams ...*Stream) {
 			all = all && s.due.After(soon)
 		}
 		return all
-	}, 10*time.Second, time.Millisecond)
+	})
 }
 
 // TestReleasesOfOthersReadNothing: units that come back again and again wake up the
@@ -40,10 +41,10 @@ func TestReleasesOfOthersReadNothing(t *testing.T) {
 		for i, d := range decisions[others:] {
 			streams = append(streams, b.follow(t, fmt.Sprintf("buyer-%d", others+i), d.OrderID))
 		}
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			n, err := b.redis.PubSubNumSub(t.Context(), lua.Changes).Result()
 			return err == nil && n[lua.Changes] == 1
-		}, 5*time.Second, time.Millisecond)
+		})
 		b.age(t, streams...)
 		before, started := b.Stats().Reads, time.Now()
 		release := time.NewTicker(10 * time.Millisecond)
@@ -53,7 +54,7 @@ func TestReleasesOfOthersReadNothing(t *testing.T) {
 			_, err := lua.Release(t.Context(), b.redis, product, lua.MarkRejected, []lua.Move{{UserID: fmt.Sprintf("buyer-%d", i), OrderID: d.OrderID}})
 			require.NoError(t, err)
 		}
-		require.Eventually(t, func() bool { return b.snapshot(t).Available == 1000-followed }, time.Second, time.Millisecond)
+		servicetest.Eventually(t, func() bool { return b.snapshot(t).Available == 1000-followed })
 		// A round of all is two reads, each by itself every three seconds.
 		rounds := 1 + uint64(time.Since(started)/(followLate/2))
 		require.LessOrEqual(t, b.Stats().Reads-before, 2*rounds)

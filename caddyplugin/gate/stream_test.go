@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -59,11 +60,11 @@ func TestStream(t *testing.T) {
 		require.False(t, more)
 		require.Zero(t, b.Stats().Streams)
 		s.Close()
-		require.Eventually(t, func() bool {
+		servicetest.Eventually(t, func() bool {
 			b.streams.mu.Lock()
 			defer b.streams.mu.Unlock()
 			return len(b.streams.followers) == 0
-		}, 5*time.Second, 5*time.Millisecond, "nobody follows, so nobody looks")
+		}, "nobody follows, so nobody looks")
 	})
 }
 
@@ -142,11 +143,11 @@ func TestSlowReaderHearsTheLast(t *testing.T) {
 		for _, mark := range []lua.Mark{lua.MarkCreated, lua.MarkPaid} {
 			_, err := lua.Settle(t.Context(), b.redis, product, mark, move)
 			require.NoError(t, err)
-			require.Eventually(t, func() bool {
+			servicetest.Eventually(t, func() bool {
 				b.streams.mu.Lock()
 				defer b.streams.mu.Unlock()
 				return s.seen.state == standings[mark].state
-			}, 5*time.Second, 5*time.Millisecond)
+			})
 		}
 		f, more := next(t, s)
 		require.True(t, more)
@@ -166,12 +167,12 @@ func TestStreamOfForgottenOrder(t *testing.T) {
 		s := b.follow(t, "a", d.OrderID)
 		_, _, err := lua.Hold(t.Context(), b.redis, a, "")
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return !b.Views()[0].Proven() }, 5*time.Second, 5*time.Millisecond)
+		servicetest.Eventually(t, func() bool { return !b.Views()[0].Proven() })
 		record, err := b.redis.HGet(t.Context(), lua.KeysOf(product).Users, "a").Result()
 		require.NoError(t, err)
 		require.NoError(t, b.redis.Del(t.Context(), lua.KeysOf(product).Users).Err())
 		reads := b.Stats().Reads
-		require.Eventually(t, func() bool { return b.Stats().Reads >= reads+3 }, 5*time.Second, 5*time.Millisecond)
+		servicetest.Eventually(t, func() bool { return b.Stats().Reads >= reads+3 })
 		select {
 		case <-s.Fates():
 			require.FailNow(t, "the stream ended")

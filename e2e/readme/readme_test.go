@@ -75,7 +75,7 @@ func (r *reader) background(line, url string) {
 	require.NoError(r.t, err)
 	r.t.Cleanup(func() { require.NoError(r.t, p.Stop(), line) })
 	r.said[line] = ""
-	require.Eventually(r.t, func() bool {
+	servicetest.Eventually(r.t, func() bool {
 		select {
 		case <-p.Done():
 			require.NoError(r.t, p.Wait())
@@ -87,7 +87,7 @@ func (r *reader) background(line, url string) {
 			return false
 		}
 		return resp.Body.Close() == nil
-	}, 3*time.Minute, 50*time.Millisecond, "%s: no answer from %s", line, url)
+	}, "%s: no answer from %s", line, url)
 }
 
 func TestEveryCommand(t *testing.T) {

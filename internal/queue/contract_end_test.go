@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 func testClosed(t *testing.T, b Broker) {
@@ -58,10 +59,10 @@ func testBlockedOut(t *testing.T, b Broker) {
 	send(t, publisher(t, b, Options{}), Orders, "a", "b")
 	out := make(chan Delivery) // nobody takes
 	stop := consumeInto(t, b.Consumer(Options{}), out)
-	require.Eventually(t, func() bool {
+	servicetest.Eventually(t, func() bool {
 		waiting, _, err := b.Depth(t.Context())
 		return err == nil && waiting < 2
-	}, soon, time.Millisecond, "one is in the consumer's hand")
+	}, "one is in the consumer's hand")
 	stop()
 	holds(t, b, 2, 0)
 }

@@ -8,14 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 // soon bounds every wait for what must happen.
-const soon = 30 * time.Second
+var soon = servicetest.Patience()
 
 // contract is what every broker does.
 var contract = map[string]func(*testing.T, Broker){
@@ -92,7 +91,7 @@ func consumeInto(t *testing.T, c Consumer, out chan Delivery) (stop func()) {
 		require.Error(t, c.Ready())
 	})
 	t.Cleanup(stop)
-	require.Eventually(t, func() bool { return c.Ready() == nil }, soon, time.Millisecond)
+	servicetest.Eventually(t, func() bool { return c.Ready() == nil })
 	return stop
 }
 
@@ -117,11 +116,10 @@ func send(t *testing.T, p Publisher, to Target, ids ...string) {
 // holds waits until the broker holds so many messages.
 func holds(t *testing.T, b Broker, waiting, dead int) {
 	t.Helper()
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
+	servicetest.Eventually(t, func() bool {
 		w, d, err := b.Depth(t.Context())
-		require.NoError(c, err)
-		require.Equal(c, []int{waiting, dead}, []int{w, d}, "waiting, dead")
-	}, soon, 10*time.Millisecond)
+		return err == nil && w == waiting && d == dead
+	}, "%d wait, %d are dead", waiting, dead)
 }
 
 func testDelivers(t *testing.T, b Broker) {
@@ -214,10 +212,10 @@ func testPrefetch(t *testing.T, b Broker) {
 	out := make(chan Delivery, 10)
 	consumeInto(t, b.Consumer(Options{Prefetch: 3}), out)
 	holds(t, b, 7, 0)
-	require.Eventually(t, func() bool { return len(out) == 3 }, soon, time.Millisecond)
+	servicetest.Eventually(t, func() bool { return len(out) == 3 })
 	require.NoError(t, (<-out).Ack())
 	holds(t, b, 6, 0)
-	require.Eventually(t, func() bool { return len(out) == 3 }, soon, time.Millisecond)
+	servicetest.Eventually(t, func() bool { return len(out) == 3 })
 }
 
 func testDead(t *testing.T, b Broker) {

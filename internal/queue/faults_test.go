@@ -61,7 +61,7 @@ func testBrokerLater(t *testing.T, r *servicetest.RabbitMQ) {
 	require.Error(t, c.Ready())
 
 	require.NoError(t, r.Restart(t.Context()))
-	require.Eventually(t, func() bool { return p.Ready() == nil && c.Ready() == nil }, soon, tick)
+	servicetest.Eventually(t, func() bool { return p.Ready() == nil && c.Ready() == nil })
 	send(t, p, Orders, "a")
 	d := next(t, out)
 	require.Equal(t, "a", d.Message().ID)
@@ -209,10 +209,10 @@ func testBrokerAlarm(t *testing.T, r *servicetest.RabbitMQ) {
 	_, err := r.Ctl(t.Context(), "set_vm_memory_high_watermark", "0.0001")
 	require.NoError(t, err)
 	// The broker says so only to who publishes. What was on its way is unknown.
-	require.Eventually(t, func() bool {
+	servicetest.Eventually(t, func() bool {
 		err := p.Publish(t.Context(), Orders, Message{ID: "b"})
 		return errors.Is(err, ErrNotSent) && p.Ready() != nil
-	}, soon, tick)
+	})
 	started := time.Now()
 	require.ErrorIs(t, p.Publish(t.Context(), Orders, Message{ID: "c"}), ErrNotSent)
 	require.Less(t, time.Since(started), brief/2, "at once")
@@ -220,6 +220,6 @@ func testBrokerAlarm(t *testing.T, r *servicetest.RabbitMQ) {
 
 	_, err = r.Ctl(t.Context(), "set_vm_memory_high_watermark", "0.6")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return p.Ready() == nil }, soon, tick)
+	servicetest.Eventually(t, func() bool { return p.Ready() == nil })
 	send(t, p, Orders, "d")
 }

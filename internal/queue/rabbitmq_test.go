@@ -124,7 +124,7 @@ func testFull(t *testing.T) {
 		delete(confirmed, d.Message().ID)
 		require.NoError(t, d.Ack())
 	}
-	require.Eventually(t, func() bool { return p.Publish(t.Context(), Orders, Message{}) == nil }, soon, tick)
+	servicetest.Eventually(t, func() bool { return p.Publish(t.Context(), Orders, Message{}) == nil })
 }
 
 // testQueueDeleted: an operator's mistake is mended by the next session.
@@ -140,7 +140,7 @@ func testQueueDeleted(t *testing.T) {
 		_, err := ch.QueueDelete(ordersQueue, false, false, false)
 		require.NoError(t, err)
 	})
-	require.Eventually(t, func() bool { return p.Publish(t.Context(), Orders, Message{ID: "b"}) == nil }, soon, tick)
+	servicetest.Eventually(t, func() bool { return p.Publish(t.Context(), Orders, Message{ID: "b"}) == nil })
 	d := next(t, out)
 	require.Equal(t, "b", d.Message().ID)
 	require.NoError(t, d.Ack())

@@ -80,9 +80,9 @@ func (m *MariaDB) config(database string) *mysql.Config {
 	c.ParseTime = true
 	c.Loc = time.UTC
 	c.InterpolateParams = true
-	c.Timeout = 5 * time.Second
-	c.ReadTimeout = 30 * time.Second
-	c.WriteTimeout = 30 * time.Second
+	c.Timeout = Scaled(5 * time.Second)
+	c.ReadTimeout = Scaled(30 * time.Second)
+	c.WriteTimeout = Scaled(30 * time.Second)
 	if err := c.Apply(mysql.Charset("utf8mb4", "")); err != nil {
 		panic(err) // a constant is wrong
 	}

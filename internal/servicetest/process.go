@@ -13,7 +13,7 @@ import (
 )
 
 // stopWithin is how long Stop waits for a graceful end before it kills.
-const stopWithin = 15 * time.Second
+func stopWithin() time.Duration { return Scaled(30 * time.Second) }
 
 // logTail is how many bytes of a server's log an error repeats.
 const logTail = 2048
@@ -96,8 +96,8 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Stop asks the process to end (SIGTERM) and waits. After 15 s it kills it and
-// returns an error. Stopping a dead process is no error.
+// Stop asks the process to end (SIGTERM) and waits. After 30 s,
+// Scaled, it kills it and returns an error. Stopping a dead process is no error.
 func (p *Process) Stop() error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return err
@@ -106,13 +106,14 @@ func (p *Process) Stop() error {
 	if err := p.signal(syscall.SIGCONT); err != nil {
 		return err
 	}
-	timer := time.NewTimer(stopWithin)
+	within := stopWithin()
+	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
 	case <-p.done:
 		return nil
 	case <-timer.C:
-		return errors.Join(p.withLog(fmt.Errorf("%s (pid %d) did not end within %v of SIGTERM; killed it", p.name, p.pid, stopWithin)), p.Kill())
+		return errors.Join(p.withLog(fmt.Errorf("%s (pid %d) did not end within %v of SIGTERM; killed it", p.name, p.pid, within)), p.Kill())
 	}
 }
 

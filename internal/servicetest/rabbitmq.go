@@ -110,7 +110,7 @@ func (r *RabbitMQ) environment() []string {
 }
 
 func (r *RabbitMQ) answers(context.Context) error {
-	conn, err := amqp.DialConfig(r.URL(), amqp.Config{Dial: amqp.DefaultDial(answerWithin)})
+	conn, err := amqp.DialConfig(r.URL(), amqp.Config{Dial: amqp.DefaultDial(answerWithin())})
 	if err != nil {
 		return err
 	}

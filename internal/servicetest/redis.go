@@ -15,9 +15,7 @@ import (
 )
 
 const (
-	// redisWithin bounds how long a started Redis may take to answer.
-	redisWithin = 20 * time.Second
-	// redisPoll is how often it is asked meanwhile.
+	// redisPoll is how often a started Redis is asked whether it answers.
 	redisPoll = 20 * time.Millisecond
 	// portTries is how often a start is repeated when somebody else was quicker
 	// to take the port.
@@ -36,7 +34,7 @@ type Redis struct {
 // StartRedis starts a redis-server on a free loopback port with its data in dir,
 // which must exist: append-only file, fsync every second, no snapshots. args are
 // added to its command line and win. It returns when PING is answered, or with
-// an error when ctx ends or 20 s are over.
+// an error when ctx ends or Patience is over.
 func StartRedis(ctx context.Context, dir string, args ...string) (*Redis, error) {
 	var err error
 	for range portTries {
@@ -100,7 +98,7 @@ func (r *Redis) start(ctx context.Context) error {
 	if r.Process, err = startProcess("redis-server", cmd, filepath.Join(r.dir, "redis.log")); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, redisWithin)
+	ctx, cancel := context.WithTimeout(ctx, Patience())
 	defer cancel()
 	if err := r.waitReady(ctx); err != nil {
 		return errors.Join(err, r.Kill())
@@ -129,7 +127,7 @@ func (r *Redis) waitReady(ctx context.Context) error {
 // ping speaks the protocol by hand, so that this package needs no client. It
 // makes sure that the process which answers is ours.
 func (r *Redis) ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, answerWithin())
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", r.Addr())
 	if err != nil {

@@ -19,12 +19,12 @@ import (
 // say sends one inline command and returns the first line of the reply.
 func say(t *testing.T, addr, command string) (string, error) {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", addr, time.Second)
+	conn, err := net.DialTimeout("tcp", addr, answerWithin())
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(300*time.Millisecond)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(Scaled(time.Second))))
 	if _, err := conn.Write([]byte(command + "\r\n")); err != nil {
 		return "", err
 	}
@@ -67,10 +67,10 @@ func testRedis(t *testing.T) {
 		_, err := say(t, r.Addr(), "PING")
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		require.NoError(t, r.Resume())
-		require.Eventually(t, func() bool {
+		Eventually(t, func() bool {
 			reply, err := say(t, r.Addr(), "PING")
 			return err == nil && reply == "+PONG"
-		}, 5*time.Second, 10*time.Millisecond)
+		})
 		require.NoError(t, r.Pause())
 		require.NoError(t, r.Stop(), "a paused server stops too")
 	})
@@ -131,19 +131,19 @@ func testOrphan(t *testing.T) {
 	parent.Env = append(os.Environ(), orphanDir+"="+dir)
 	require.NoError(t, parent.Start())
 	var addr string
-	require.Eventually(t, func() bool {
+	Eventually(t, func() bool {
 		raw, err := os.ReadFile(filepath.Join(dir, "addr"))
 		addr = string(raw)
 		return err == nil && addr != ""
-	}, 20*time.Second, 10*time.Millisecond)
+	})
 	reply, err := say(t, addr, "PING")
 	require.NoError(t, err)
 	require.Equal(t, "+PONG", reply)
 
 	require.NoError(t, parent.Process.Kill())
 	require.Error(t, parent.Wait())
-	require.Eventually(t, func() bool {
+	Eventually(t, func() bool {
 		_, err := say(t, addr, "PING")
 		return errors.Is(err, syscall.ECONNREFUSED)
-	}, 5*time.Second, 10*time.Millisecond, "the server outlived its parent")
+	}, "the server outlived its parent")
 }

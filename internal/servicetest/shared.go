@@ -10,12 +10,9 @@ import (
 	"time"
 )
 
-// startWithin bounds the start of a shared server; answerWithin one question
-// whether it is up.
-const (
-	startWithin  = 90 * time.Second
-	answerWithin = 2 * time.Second
-)
+// answerWithin bounds one question whether a server is up. The bound of its start
+// is Patience.
+func answerWithin() time.Duration { return Scaled(2 * time.Second) }
 
 // awaitReady asks until answers has no error, the process ends or ctx does.
 func awaitReady(ctx context.Context, p *Process, answers func(context.Context) error) error {
@@ -31,7 +28,7 @@ func awaitReady(ctx context.Context, p *Process, answers func(context.Context) e
 		case <-ctx.Done():
 			return p.withLog(fmt.Errorf("waiting for %s: %w; its last answer: %w", p.name, ctx.Err(), last))
 		}
-		asking, cancel := context.WithTimeout(ctx, answerWithin)
+		asking, cancel := context.WithTimeout(ctx, answerWithin())
 		last = answers(asking)
 		cancel()
 		if last == nil {
@@ -79,7 +76,7 @@ func (s *shared[S]) get(t testing.TB) S {
 
 func (s *shared[S]) begin() (err error) {
 	// Not the context of the test that comes first: the server outlives it.
-	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience())
 	defer cancel()
 	if s.dir, err = os.MkdirTemp("", "seckill-"+s.name+"-"); err != nil {
 		return fmt.Errorf("making a folder for %s: %w", s.name, err)

@@ -32,11 +32,11 @@ func (s *shell) bury(m queue.Message) {
 	broker, err := queue.Open(s.env["SECKILL_RABBITMQ_URL"])
 	require.NoError(s, err)
 	p := broker.Publisher(queue.Options{})
-	require.Eventually(s, func() bool {
+	servicetest.Eventually(s, func() bool {
 		err := p.Publish(s.Context(), queue.Dead, m)
 		require.True(s, err == nil || errors.Is(err, queue.ErrNotSent), "%v", err)
 		return err == nil
-	}, 20*time.Second, 10*time.Millisecond)
+	})
 	require.NoError(s, p.Close(s.Context()))
 	require.NoError(s, broker.Close())
 }

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"testing"
-	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/internal/killpoint"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -20,7 +20,7 @@ func (s *shell) until(so func() bool) {
 	code := make(chan int)
 	var out, log bytes.Buffer
 	go func() { code <- Run(ctx, []string{"serve", "--listen", "127.0.0.1:0"}, &out, &log, s.getenv) }()
-	require.Eventually(s, so, time.Minute, 50*time.Millisecond)
+	servicetest.Eventually(s, so)
 	stop()
 	require.Zero(s, <-code, log.String())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/internal/killpoint"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -84,11 +85,11 @@ func TestKilledBetweenTheStores(t *testing.T) {
 
 	s.must("order", "cancel", repeated)
 	require.Equal(t, "x", s.mark(repeated))
-	require.Eventually(t, func() bool {
+	servicetest.Eventually(t, func() bool {
 		code, _, _ := s.run("reconcile", "1001")
 		// Orders too young to be judged are left to the next inspection.
 		return code == 0 && s.mark(paid) == "p" && s.mark(cancelled) == "x" && s.mark(expired) == "e"
-	}, time.Minute, 100*time.Millisecond)
+	})
 	audit := s.must("activity", "audit", "1001")
 	require.Contains(t, audit, "available 6 + frozen 0 + sold 1")
 	require.Regexp(t, `drift +0`, audit)

@@ -187,7 +187,7 @@ func TestServe(t *testing.T) {
 		require.NoError(t, answer.Body.Close())
 		return answer.StatusCode
 	}
-	require.Eventually(t, func() bool { return ask("readyz", "") == http.StatusOK }, 20*time.Second, 10*time.Millisecond)
+	servicetest.Eventually(t, func() bool { return ask("readyz", "") == http.StatusOK })
 	require.Equal(t, http.StatusUnauthorized, ask("api/activities", ""))
 	require.Equal(t, http.StatusOK, ask("api/activities", "hush"))
 	stop()

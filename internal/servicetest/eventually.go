@@ -1,0 +1,57 @@
+package servicetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// pollPause is the least time between two looks of Eventually.
+const pollPause = 10 * time.Millisecond
+
+// Eventually waits until so holds, and ends the test if it does not within
+// Patience. It asks in the goroutine of the test, so that so may end the test
+// itself and nothing asks on after the end. Between two looks it rests as long as
+// the last one took, at least 10 ms. saying is a format and its arguments, as for
+// t.Logf.
+func Eventually(t testing.TB, so func() bool, saying ...any) {
+	t.Helper()
+	patience := Patience()
+	for begun := time.Now(); ; {
+		asked := time.Now()
+		if so() {
+			return
+		}
+		if time.Since(begun) > patience {
+			t.Fatal(complaint(fmt.Sprintf("not so within %v", patience), saying))
+		}
+		time.Sleep(max(pollPause, time.Since(asked)))
+	}
+}
+
+// Receive takes the next value of c, and ends the test if none comes, nor the end
+// of c, within Patience. A closed c gives the zero value.
+func Receive[T any](t testing.TB, c <-chan T, saying ...any) T {
+	t.Helper()
+	patience := Patience()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case v := <-c:
+		return v
+	case <-timer.C:
+		t.Fatal(complaint(fmt.Sprintf("nothing came within %v", patience), saying))
+		panic("unreachable")
+	}
+}
+
+// complaint adds to what went wrong what the test says about it.
+func complaint(what string, saying []any) string {
+	if len(saying) == 0 {
+		return what
+	}
+	if format, ok := saying[0].(string); ok {
+		return what + ": " + fmt.Sprintf(format, saying[1:]...)
+	}
+	return what + ": " + fmt.Sprint(saying...)
+}

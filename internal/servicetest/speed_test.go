@@ -1,0 +1,54 @@
+package servicetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mutter is a test that can fail without ending the one that looks at it.
+type mutter struct {
+	testing.TB
+	said string
+}
+
+func (*mutter) Helper() {}
+
+func (m *mutter) Fatal(args ...any) {
+	m.said = fmt.Sprint(args...)
+	panic(m)
+}
+
+func TestSpeed(t *testing.T) {
+	require.GreaterOrEqual(t, Slow(), 1.0, "a fast machine stays strict")
+	require.Equal(t, Slow(), Slow(), "one factor for the whole process")
+	require.GreaterOrEqual(t, Scaled(time.Second), time.Second)
+	require.Equal(t, Scaled(2*time.Minute), Patience())
+}
+
+func TestEventually(t *testing.T) {
+	t.Run("asks until it is so, in the test's goroutine", func(t *testing.T) {
+		var looks int // the race detector would see another goroutine
+		Eventually(t, func() bool { looks++; return looks == 3 })
+		require.Equal(t, 3, looks)
+	})
+	t.Run("gives up, saying what was waited for", func(t *testing.T) {
+		kept := slow
+		slow = func() float64 { return 0 } // no patience at all
+		t.Cleanup(func() { slow = kept })
+		m := &mutter{TB: t}
+		require.Panics(t, func() { Eventually(m, func() bool { return false }, "unit %d", 7) })
+		require.Equal(t, "not so within 0s: unit 7", m.said)
+		require.Panics(t, func() { Receive(m, make(chan int)) })
+		require.Equal(t, "nothing came within 0s", m.said)
+	})
+	t.Run("receives a value or the end", func(t *testing.T) {
+		c := make(chan int, 1)
+		c <- 7
+		require.Equal(t, 7, Receive(t, c))
+		close(c)
+		require.Zero(t, Receive(t, c))
+	})
+}
