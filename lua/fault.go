@@ -75,7 +75,7 @@ func FaultOf(err error) Fault {
 	if fault, known := faultsByCode[code]; known {
 		return fault
 	}
-	if code == "ERR" {
+	if code == "ERR" || strings.ToUpper(code) != code { // no code at all: an embedded server's
 		return faultByPrefix(reply.Error())
 	}
 	return FaultRefused
@@ -88,13 +88,18 @@ var faultsByPrefix = []struct {
 	fault  Fault
 }{
 	{"ERR max number of clients reached", FaultRefused},
-	{"ERR The user executing the script can't ", FaultForbidden}, // 7.0's NOPERM inside a script
-	{"ERR unknown command", FaultForbidden},                      // renamed, or not offered by a managed server
+	// NOPERM inside a script: of 7.0 and 7.2.
+	{"ERR The user executing the script can't ", FaultForbidden},
+	{"ERR ACL failure in script: ", FaultForbidden},
+	{"ERR unknown command", FaultForbidden}, // renamed, or not offered by a managed server
 	{"ERR Unknown Redis command called from script", FaultForbidden},
 	{"ERR This Redis command is not allowed from script", FaultForbidden},
 }
 
 func faultByPrefix(text string) Fault {
+	if forbidden62.MatchString(text) {
+		return FaultForbidden
+	}
 	for _, known := range faultsByPrefix {
 		if strings.HasPrefix(text, known.prefix) {
 			return known.fault
@@ -132,6 +137,9 @@ func (f Fault) String() string {
 // wrapped is how Redis before 7.0 reports an error of a command inside a script:
 // the command's own code stands behind the script's position.
 var wrapped = regexp.MustCompile(`^ERR Error running script \(call to f_[0-9a-f]{40}\): @user_script: ?\d+: (?:@user_script: ?\d+: )?-?([A-Z]+) `)
+
+// forbidden62 is 6.2's NOPERM inside a script, which has no code.
+var forbidden62 = regexp.MustCompile(`^ERR Error running script \(call to f_[0-9a-f]{40}\): @user_script: ?\d+: (?:@user_script: ?\d+: )?The user executing the script can't `)
 
 // codeOf is the error code at the front of an error reply.
 func codeOf(text string) string {

@@ -51,6 +51,9 @@ func TestFaultOf(t *testing.T) {
 		{answer("ERR Error running script (call to f_" + strings.Repeat("0a", 20) + "): @user_script:3: @user_script: 3: -READONLY You can't write against a read only replica."), FaultRefused},
 		{answer("ERR Error running script (call to f_" + strings.Repeat("0a", 20) + "): @user_script:3: @user_script: 3: -OOM command not allowed"), FaultRefused},
 		{answer("ERR Error running script (call to f_" + strings.Repeat("0a", 20) + "): @user_script:3: WRONGTYPE Operation against a key"), FaultPermanent},
+		{answer("ERR Error running script (call to f_" + strings.Repeat("0a", 20) + "): @user_script:3: @user_script: 3: The user executing the script can't run this command or subcommand"), FaultForbidden},
+		// As Redis 7.2 reports a right that is missing inside one.
+		{answer("ERR ACL failure in script: User edge has no permissions to run the 'hset' command script: 47e3, on @user_script:1."), FaultForbidden},
 	} {
 		require.Equal(t, c.want, FaultOf(c.err), "%v", c.err)
 	}

@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seckill-edge/seckill/backend/duty"
+	"github.com/seckill-edge/seckill/lua"
 )
 
 //go:embed acquire.lua
@@ -41,12 +44,13 @@ var errLost = errors.New("lease lost")
 // Lease is one job that one process at a time may do. It is safe for
 // concurrent use as long as Run is called once.
 type Lease struct {
-	redis redis.UniversalClient
-	name  string
-	keys  []string
-	ttl   time.Duration
-	token string
-	log   *slog.Logger
+	redis  redis.UniversalClient
+	name   string
+	keys   []string
+	ttl    time.Duration
+	token  string
+	log    *slog.Logger
+	passes *duty.Log
 }
 
 // New makes the lease called name, which nobody holds until Run. A holder that
@@ -65,6 +69,8 @@ func New(client redis.UniversalClient, name string, ttl time.Duration, random io
 		ttl:   max(ttl, 100*time.Millisecond),
 		token: fmt.Sprintf("%x", raw),
 		log:   log,
+		// It calls nothing that may panic; work's panics are its owner's.
+		passes: duty.NewLog(log, nil, time.Now),
 	}, nil
 }
 
@@ -73,18 +79,18 @@ func New(client redis.UniversalClient, name string, ttl time.Duration, random io
 // given back when work returns. fence rises with every new holder. Run returns
 // when ctx has ended and work has returned.
 func (l *Lease) Run(ctx context.Context, work func(ctx context.Context, fence int64)) {
-	reached := true
 	for ctx.Err() == nil {
 		asked := time.Now()
 		fence, err := l.acquire(ctx)
+		switch {
+		case err == nil || errors.Is(err, ErrTaken):
+			l.passes.Tell(ctx, "lease", "", nil)
+		default:
+			l.passes.Tell(ctx, "lease", "", lua.Forbidden(ctx, l.redis, err))
+		}
 		if err == nil {
-			reached = true
 			l.hold(ctx, asked, fence, work)
 			continue
-		}
-		if !errors.Is(err, ErrTaken) && ctx.Err() == nil && reached {
-			reached = false
-			l.log.Warn("lease: Redis cannot be asked; trying for ever", "lease", l.name, "error", err)
 		}
 		if errors.Is(err, ErrTaken) {
 			wait(ctx, l.ttl/3)
@@ -134,6 +140,7 @@ func (l *Lease) keep(ctx context.Context, since time.Time, lost context.CancelCa
 		switch {
 		case err == nil && kept:
 			since = asked
+			l.passes.Tell(ctx, "lease", "", nil)
 		case err == nil:
 			l.log.Warn("lease lost: somebody else has it", "lease", l.name)
 			lost(errLost)

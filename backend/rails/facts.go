@@ -2,7 +2,6 @@ package rails
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -169,17 +168,16 @@ func setting(ctx context.Context, node *redis.Client, names ...string) (map[stri
 	return out, nil
 }
 
-// refused says that the server is there and does not answer this question.
-// Starting, failing over and asking for a password are failures.
+// refused says that the server is there and does not answer this question: it does
+// not know it, or not from this user. One that starts, fails over or asks for a
+// password is a failure.
 func refused(err error) bool {
-	var answer redis.Error
-	if !errors.As(err, &answer) || errors.Is(err, redis.ErrClosed) {
-		return false
+	switch lua.FaultOf(err) {
+	case lua.FaultForbidden:
+		return !redis.IsAuthError(err)
+	case lua.FaultPermanent:
+		return true
+	case lua.FaultNone, lua.FaultNotSent, lua.FaultUnanswered, lua.FaultRefused:
 	}
-	for _, failure := range []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "NOAUTH", "WRONGPASS", "BUSY", "MOVED", "ASK"} {
-		if strings.HasPrefix(answer.Error(), failure) {
-			return false
-		}
-	}
-	return true
+	return false
 }

@@ -110,16 +110,21 @@ func (s *Settler) Close() {
 	close(s.queue)
 }
 
-// Run moves what was put, until Close or the end of ctx. While Redis is away it
-// tries again for ever.
+// outage is what the log calls a Redis that does not make moves.
+const outage = "settle"
+
+// Run moves what was put, until Close or the end of ctx. While Redis is away, or
+// refuses for a reason that may pass, it tries again for ever.
 func (s *Settler) Run(ctx context.Context) {
+	tick := time.NewTicker(longPause)
+	defer tick.Stop()
 	for {
 		select {
 		case b, more := <-s.queue:
 			if !more {
 				return
 			}
-			_ = s.passes.Pass(ctx, "settle", func() error { // what a panic leaves the reconciler finds
+			_ = s.passes.Pass(ctx, outage, func() error { // what a panic leaves the reconciler finds
 				defer s.pending.Add(-int64(len(b.orders)))
 				for _, g := range group(b.orders) {
 					s.move(ctx, g)
@@ -127,6 +132,8 @@ func (s *Settler) Run(ctx context.Context) {
 				s.metrics.SettleLag(time.Since(b.since))
 				return nil
 			})
+		case <-tick.C: // no call has failed and waits: the end of an outage is told of without a next order
+			s.passes.Tell(ctx, outage, "", nil)
 		case <-ctx.Done():
 			return
 		}
@@ -179,25 +186,26 @@ func group(orders []Order) []part {
 	return parts
 }
 
-// move repeats one call until Redis has answered it or ctx ends.
+// move repeats one call until Redis has made it or ctx ends. A refusal that may
+// pass is waited for, whatever its cause: the orders are stored, and their units
+// must not stay frozen. A fault of the product's own keys is the reconciler's;
+// waiting for it would hold up the other products.
 func (s *Settler) move(ctx context.Context, p part) {
 	pause := firstPause
 	for again := false; ctx.Err() == nil; again = true {
 		_, err := s.call(ctx, p, again)
-		if err == nil {
+		switch fault := lua.FaultOf(err); {
+		case err == nil:
 			return
-		}
-		if Refused(err) {
-			// Redis is there and says no, for instance because a key was
-			// overwritten by hand. Waiting would only hold up other products.
+		case !fault.Transient():
 			s.metrics.Settled("failed", len(p.moves))
-			s.log.Error("settle: Redis refuses; the audit will show these units as drift",
+			s.log.Error("settle: the product's keys in Redis are damaged; its units stay frozen until its stock is rebuilt",
 				"product", p.product, "orders", len(p.moves), "error", err)
 			return
+		case fault == lua.FaultForbidden && !again:
+			err = lua.Forbidden(ctx, s.redis, err)
 		}
-		if pause == firstPause {
-			s.log.Warn("settle: Redis cannot be reached; storing goes on, trying for ever", "error", err)
-		}
+		s.passes.Tell(ctx, outage, "", err)
 		if !wait(ctx, pause) {
 			return
 		}
