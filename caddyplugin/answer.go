@@ -125,12 +125,13 @@ func appendFate(b []byte, f gate.Fate) []byte {
 
 // The states of an activity as a storefront shows them.
 const (
-	scheduled = "scheduled"
-	open      = "open"
-	soldOut   = "sold_out"
-	ended     = "ended"
-	held      = "held"
-	closed    = "closed"
+	scheduled   = "scheduled"
+	open        = "open"
+	soldOut     = "sold_out"
+	ended       = "ended"
+	held        = "held"        // by an operator
+	unavailable = "unavailable" // nobody has held it, but nothing can be sold now
+	closed      = "closed"
 )
 
 // writeActivity answers with an activity. Everybody sees the same for a second,
@@ -158,21 +159,23 @@ func writeActivity(w http.ResponseWriter, v gate.View) {
 	writeJSON(w, document)
 }
 
-// stateOf names where an activity stands. What is final comes first; a hold
-// before the start is not worth telling a page that counts down unless the
-// operator has set it.
+// stateOf names where an activity stands. What is final comes first. A page that
+// counts down is told of an operator's hold and of damage, but not of an edge that
+// has no fresh news: that is mostly over before the start.
 func stateOf(v gate.View) string {
 	switch {
 	case v.State == lua.Closed:
 		return closed
 	case !v.Now.Before(v.End):
 		return ended
-	case v.State != lua.Open || v.Damaged:
+	case v.HeldByOperator():
 		return held
+	case v.State != lua.Open || v.Damaged:
+		return unavailable
 	case v.Now.Before(v.Start):
 		return scheduled
 	case !v.Fresh:
-		return held
+		return unavailable
 	case v.Available <= 0:
 		return soldOut
 	}

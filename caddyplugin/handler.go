@@ -233,7 +233,7 @@ func (h *Handler) fate(w http.ResponseWriter, r *http.Request, product, user, or
 }
 
 // notNow answers who asks for an order that cannot be looked up now.
-func notNow(w http.ResponseWriter) { unavailable.write(w, time.Second) }
+func notNow(w http.ResponseWriter) { orderUnavailable.write(w, time.Second) }
 
 // allowed says whether something that is no purchase may be asked for so.
 func allowed(what call, method string) bool {

@@ -194,6 +194,7 @@ func TestRefusals(t *testing.T) {
 		{gate.Decision{Outcome: lua.TooFew}, 409, ""},
 		{gate.Decision{Outcome: lua.Held, RetryAfter: time.Nanosecond}, 503, "1"},
 		{gate.Decision{Outcome: lua.KeyReused}, 422, ""},
+		{gate.Decision{Outcome: lua.Unavailable, RetryAfter: time.Second}, 503, "1"},
 	} {
 		t.Run(tc.decision.Outcome.String(), func(t *testing.T) {
 			s := newScript()
@@ -208,8 +209,8 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
-	for _, unknown := range []lua.Outcome{1, -10, -100} {
-		require.Equal(t, refusalOf(lua.Held), refusalOf(unknown))
+	for _, unknown := range []lua.Outcome{1, 0, -10, -15, -100} {
+		require.Equal(t, refusalOf(lua.Unavailable), refusalOf(unknown))
 	}
 }
 

@@ -44,7 +44,7 @@ var (
 		"You follow too many orders at once. Close one, or ask for the status instead.")
 	noStream = newProblem(http.StatusServiceUnavailable, 0, "no_stream", "No stream now",
 		"No further stream can be opened here at the moment. Ask for the status instead.")
-	unavailable = newProblem(http.StatusServiceUnavailable, 0, "unavailable", "Temporarily unavailable",
+	orderUnavailable = newProblem(http.StatusServiceUnavailable, 0, "order_unavailable", "Order state unavailable",
 		"The state of the order cannot be read at the moment. Ask again.")
 
 	// refusals holds those that are outcomes, by the outcome's negative.
@@ -63,22 +63,25 @@ var (
 			"Every unit is taken."),
 		-lua.TooFew: newProblem(http.StatusConflict, lua.TooFew, "too_few", "Too few left",
 			"Fewer units are left than you asked for. Ask for fewer."),
-		-lua.Held: newProblem(http.StatusServiceUnavailable, lua.Held, "held", "Temporarily shut",
-			"The activity is shut for a moment. Try again."),
+		-lua.Held: newProblem(http.StatusServiceUnavailable, lua.Held, "held", "Sale on hold",
+			"The seller has put the sale on hold. It may go on later."),
 		-lua.KeyReused: newProblem(http.StatusUnprocessableEntity, lua.KeyReused, "key_reused", "Idempotency-Key used before",
 			"You have sent this Idempotency-Key with another body. Take a new key for another purchase."),
 		-lua.Crowded: newProblem(http.StatusServiceUnavailable, lua.Crowded, "crowded", "Crowded",
 			"More purchases are on their way than the units left can serve. Try again."),
+		-lua.Unavailable: newProblem(http.StatusServiceUnavailable, lua.Unavailable, "unavailable", "Temporarily unavailable",
+			"Nothing can be sold at the moment, and nothing was reserved. Try again."),
 	}
 )
 
-// refusalOf finds the refusal for an outcome; one that nobody knows is Held, so
-// that a newer script is never read as a sale.
+// refusalOf finds the refusal for an outcome; one that has none here is
+// Unavailable, so that an unknown outcome is never read as a sale. A limit's
+// refusal says which limit it is, see let, and a ticket's what is wrong with it.
 func refusalOf(o lua.Outcome) *problem {
-	if o < lua.Crowded || o > lua.BadArguments || o == lua.Limited {
-		o = lua.Held // a limit's refusal says which one it is, see let
+	if i := -int(o); 0 < i && i < len(refusals) && refusals[i].status != 0 {
+		return &refusals[i]
 	}
-	return &refusals[-o]
+	return &refusals[-lua.Unavailable]
 }
 
 func newProblem(status int, code lua.Outcome, name, title, detail string) problem {

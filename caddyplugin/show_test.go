@@ -22,6 +22,10 @@ func TestShowActivity(t *testing.T) {
 			Now:      now, Available: available, Damaged: damaged,
 		}}
 	}
+	unproven := func(v gate.View) gate.View { // held until its stock is proven
+		v.RunID = lua.Unproven
+		return v
+	}
 	before, during := start.Add(-time.Millisecond), start
 	for _, tc := range []struct {
 		view  gate.View
@@ -32,9 +36,12 @@ func TestShowActivity(t *testing.T) {
 		{view(before, lua.Open, 10, false, false), "scheduled", true},
 		{view(before, lua.OnHold, 10, true, false), "held", true},
 		{view(during, lua.Open, 10, true, false), "open", true},
-		{view(during, lua.Open, 10, false, false), "held", true},
-		{view(during, lua.Open, 10, true, true), "held", false},
+		{view(before, lua.Open, 10, true, true), "unavailable", false},
+		{view(during, lua.Open, 10, false, false), "unavailable", true},
+		{view(during, lua.Open, 10, true, true), "unavailable", false},
 		{view(during, lua.OnHold, 0, true, false), "held", false},
+		{unproven(view(during, lua.OnHold, 10, true, false)), "unavailable", true},
+		{unproven(view(before, lua.OnHold, 10, true, false)), "unavailable", true},
 		{view(during, lua.Open, 0, true, false), "sold_out", false},
 		{view(end.Add(-1), lua.Open, 1, true, false), "open", true},
 		{view(end, lua.Open, 1, true, false), "ended", true},
@@ -57,9 +64,9 @@ func TestShowActivity(t *testing.T) {
 	s := newScript()
 	s.outcome = lua.NoProduct
 	requireProblem(t, serve(t, newTestHandler(s), get("/seckill/1001")), 404, -5)
-	s.outcome = lua.Held
+	s.outcome = lua.Unavailable
 	r := serve(t, newTestHandler(s), get("/seckill/1001"))
-	requireProblem(t, r, 503, -8)
+	requireProblem(t, r, 503, -14)
 	require.Equal(t, "1", r.Header.Get("Retry-After"))
 }
 

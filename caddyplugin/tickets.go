@@ -88,7 +88,7 @@ func (h *Handler) giveTicket(w http.ResponseWriter, r *http.Request, product, us
 	}
 	id, err := h.gate.Admit(product, user)
 	if err != nil {
-		refusalOf(lua.Held).write(w, time.Second)
+		refusalOf(lua.Unavailable).write(w, time.Second)
 		return
 	}
 	h.tickets.given.Inc()

@@ -47,6 +47,7 @@ func TestGiveTicket(t *testing.T) {
 		"no product":  {gate.Offer{Outcome: lua.NoProduct}, 404, -5, ""},
 		"sold out":    {gate.Offer{Outcome: lua.SoldOut, ActivityID: "a1", Now: noon}, 410, -6, ""},
 		"held":        {gate.Offer{Outcome: lua.Held, RetryAfter: time.Second}, 503, -8, "1"},
+		"unavailable": {gate.Offer{Outcome: lua.Unavailable, RetryAfter: time.Second}, 503, -14, "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScript()
@@ -196,7 +197,7 @@ func TestNoTicketBeforeTheStart(t *testing.T) {
 
 // Where nobody knows the activity, nobody can say whether a ticket is good for it.
 func TestTicketWithoutActivity(t *testing.T) {
-	for outcome, status := range map[lua.Outcome]int{lua.NoProduct: 404, lua.Held: 503, lua.Ended: 410} {
+	for outcome, status := range map[lua.Outcome]int{lua.NoProduct: 404, lua.Unavailable: 503, lua.Ended: 410} {
 		s := newScript()
 		s.offer = gate.Offer{Outcome: outcome, RetryAfter: time.Second}
 		h := newTestHandler(s)

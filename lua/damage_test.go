@@ -91,7 +91,7 @@ func TestDamage(t *testing.T) {
 				before := dump(t, c)
 
 				got := outcomes(reserve(t, c, Request{OrderID: id.next(), UserID: "u", Quantity: 1}, Request{OrderID: id.next(), UserID: "v", Quantity: 1}, Request{OrderID: id.next(), UserID: "w", Quantity: 0}))
-				require.Equal(t, []Outcome{Held, Held, BadArguments}, got)
+				require.Equal(t, []Outcome{Unavailable, Unavailable, BadArguments}, got)
 				s, found, err := Audit(ctx, c, product)
 				require.NoError(t, err)
 				require.True(t, found)
@@ -163,7 +163,7 @@ func TestDamagedRecord(t *testing.T) {
 				require.NoError(t, c.HSet(ctx, KeysOf(product).Users, "u", record).Err())
 				other := id.next()
 				got := outcomes(reserve(t, c, Request{OrderID: id.next(), UserID: "u", Quantity: 1}, Request{OrderID: other, UserID: "v", Quantity: 1}))
-				require.Equal(t, []Outcome{Held, Reserved}, got)
+				require.Equal(t, []Outcome{Unavailable, Reserved}, got)
 				_, err := RecordOf(ctx, c, product, "u")
 				require.Error(t, err)
 				_, err = Records(ctx, c, product, []string{"v", "u"})

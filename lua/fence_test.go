@@ -47,7 +47,7 @@ func TestHold(t *testing.T) {
 				require.ErrorIs(t, err, ErrUnproven)
 				b, err := Reserve(ctx, c, product, again, []Request{{OrderID: id.next(), UserID: "v", Quantity: 1}})
 				require.NoError(t, err)
-				require.Equal(t, Held, b.Results[0].Outcome)
+				require.Equal(t, Unavailable, b.Results[0].Outcome)
 
 				// Whatever was damaged, proving makes it good.
 				was, err := ReadCounters(ctx, c, product)
@@ -76,7 +76,7 @@ func TestBuyersGone(t *testing.T) {
 		require.NoError(t, c.Del(t.Context(), KeysOf(product).Users).Err())
 		before := dump(t, c)
 		got := reserve(t, c, Request{OrderID: id.next(), UserID: "u", Quantity: 1}, Request{OrderID: order, UserID: "u", Quantity: 2})
-		require.Equal(t, []Outcome{Held, Held}, outcomes(got))
+		require.Equal(t, []Outcome{Unavailable, Unavailable}, outcomes(got))
 		require.True(t, audit(t, c).Damaged)
 		require.Equal(t, before, dump(t, c))
 	})

@@ -40,7 +40,7 @@ func Forget(ctx context.Context, c redis.Scripter, product string, strangers []S
 		}
 		some, err := cmd.Int()
 		switch {
-		case err != nil || some < 0 && Outcome(some) != Held:
+		case err != nil || some < 0 && Outcome(some) != Unavailable:
 			return gone, false, fmt.Errorf("forgetting %d orders of the outbox of product %s: %w: %v", n, product, ErrReply, cmd.Val())
 		case some < 0:
 			return gone, false, nil

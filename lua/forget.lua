@@ -5,7 +5,7 @@
 -- KEYS  1 activity  2 stock  3 frozen  4 sold  5 users  6 outbox
 -- ARGV  for n orders: n user ids, n order ids, n records of these users as they
 --       were read, empty for none
--- Returns how many it has taken out; -8 if the stock is not proven, or is damaged.
+-- Returns how many it has taken out; -14 if the stock is not proven, or is damaged.
 -- A buyer whose record is another by now than it was keeps his order.
 
 local n = #ARGV / 3
@@ -17,7 +17,7 @@ if activity.err or records.err or activity[2] ~= runid() or not stock or not fro
   or stock + frozen + sold ~= count(activity[1])
   or frozen + sold > 0 and redis.call('EXISTS', KEYS[5]) == 0
   or type(redis.pcall('HLEN', KEYS[6])) == 'table' then
-  return -8
+  return -14
 end
 local strange = {}
 for i = 1, n do

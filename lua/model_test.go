@@ -47,8 +47,10 @@ func (m *model) reserve(epoch int64, r Request, at time.Time) Result {
 		return Result{Outcome: NoTicket}
 	case m.a.State == Closed:
 		return Result{Outcome: Ended}
-	case m.a.State == OnHold || epoch != m.epoch:
+	case m.a.State == OnHold:
 		return Result{Outcome: Held}
+	case epoch != m.epoch:
+		return Result{Outcome: Unavailable}
 	case at.Before(m.a.Start):
 		return Result{Outcome: NotStarted}
 	case !at.Before(m.a.End):

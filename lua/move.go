@@ -40,7 +40,7 @@ func moveOnce(ctx context.Context, c redis.Scripter, s *redis.Script, product st
 		return nil, fmt.Errorf("%w: %w", ErrReply, err)
 	}
 	switch {
-	case len(reply) == 1 && Outcome(reply[0]) == Held:
+	case len(reply) == 1 && Outcome(reply[0]) == Unavailable:
 		return nil, ErrDamaged
 	case len(reply) != 1+n || reply[0] != 0:
 		return nil, fmt.Errorf("%w: %d values, the first %v, for %d moves", ErrReply, len(reply), reply[:min(1, len(reply))], n)

@@ -10,7 +10,7 @@ local function move(decide, change, target)
   local n = (#ARGV - 1) / 2
   local records = redis.pcall('HMGET', KEYS[5], unpack(ARGV, 2, n + 1))
   if records.err or type(redis.pcall('HLEN', KEYS[6])) == 'table' then
-    return {-8}
+    return {-14}
   end
 
   local users, place, units = {}, {}, 0
@@ -46,7 +46,7 @@ local function move(decide, change, target)
     local counters = redis.call('MGET', KEYS[3], KEYS[target])
     local left, there = count(counters[1]), count(counters[2])
     if not left or not there or left < units then
-      return {-8}
+      return {-14}
     end
   end
   -- A full memory refuses only a script's first write, and never a HDEL: so

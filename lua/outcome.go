@@ -14,7 +14,7 @@ const (
 	NoProduct     Outcome = -5 // no activity of this product
 	SoldOut       Outcome = -6
 	TooFew        Outcome = -7 // some units are left, fewer than asked for
-	Held          Outcome = -8 // shut until the stock is proven, stale epoch, or keys missing or damaged
+	Held          Outcome = -8 // an operator holds the sale
 	KeyReused     Outcome = -9 // an earlier request had this key and asked for another quantity
 )
 
@@ -28,6 +28,25 @@ const (
 // NoTicket: no ticket came with the click, or none that is good for it; a script
 // says so of an order id that may have been used before.
 const NoTicket Outcome = -13
+
+// Unavailable: nothing can be sold for now, and nobody has decided so. Redis says
+// it until the stock is proven, of a stale epoch, of keys that are missing or damaged,
+// and of a call that came too late; an edge while Redis does not answer, refuses
+// writes or has not been heard of for too long, and when too many wait. It is also
+// what the scripts that move orders answer when the keys are damaged.
+//
+// A new outcome also needs a refusal in caddyplugin/problem.go, a line in the
+// README's table, words in standalone/shop/words.js, and a kind in bench/rush.
+const Unavailable Outcome = -14
+
+// Outcomes lists every outcome, down to the last, which is Unavailable.
+func Outcomes() []Outcome {
+	all := make([]Outcome, 0, 1-Unavailable)
+	for o := Reserved; o >= Unavailable; o-- {
+		all = append(all, o)
+	}
+	return all
+}
 
 // String names the outcome the way metrics and logs do.
 func (o Outcome) String() string {
@@ -60,6 +79,8 @@ func (o Outcome) String() string {
 		return "denied"
 	case NoTicket:
 		return "no_ticket"
+	case Unavailable:
+		return "unavailable"
 	}
 	return "unknown"
 }

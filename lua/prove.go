@@ -84,7 +84,7 @@ func prove(ctx context.Context, c redis.Scripter, product, activityID string, ep
 		return 0, ErrMoved
 	case -1:
 		return 0, fmt.Errorf("%w: %+v", ErrUnits, units)
-	case int64(Held):
+	case int64(Unavailable):
 		return 0, ErrOvertaken
 	}
 	return 0, fmt.Errorf("%w: %v", ErrReply, reply)

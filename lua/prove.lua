@@ -9,7 +9,7 @@
 --       8 frozen  9 sold as they are to be  10 run id of the server that the
 --       records were read from
 -- Returns {code, epoch}: 1 proven; 0 an order has moved, read again; -1 the
--- units are not the total; -8 unless the activity is being proven under this
+-- units are not the total; -14 unless the activity is being proven under this
 -- epoch on this server. The epoch is 0 unless proven.
 
 local server = runid()
@@ -17,7 +17,7 @@ local server = runid()
 local there = redis.pcall('HMGET', KEYS[1], 'id', 'state', 'epoch', 'run', 'total')
 if there.err or there[1] ~= ARGV[1] or there[2] ~= 'held' or there[3] ~= ARGV[2] or there[4] ~= 'unproven'
   or server ~= ARGV[10] or type(redis.pcall('HLEN', KEYS[5])) == 'table' or type(redis.pcall('HLEN', KEYS[6])) == 'table' then
-  return {-8, 0}
+  return {-14, 0}
 end
 local units = redis.call('MGET', KEYS[2], KEYS[3], KEYS[4])
 for i = 1, 3 do

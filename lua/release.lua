@@ -7,7 +7,7 @@
 --       n letters, the reasons, - for none; then for n moves: n user ids, n
 --       order ids
 -- Returns {0, answer, ...}, one answer a move in their order: 1 done, 0 given
--- back before, -1 no such order, -2 sold; or {-8} if keys are missing, damaged
+-- back before, -1 no such order, -2 sold; or {-14} if keys are missing, damaged
 -- or of a wrong type: nothing was changed.
 
 local to = sub(ARGV[1], 1, 1)

@@ -28,15 +28,16 @@ var (
 //	KeyReused      an order of this key has another quantity
 //	Reserved       the buyer's record has this order id already, in whatever state: Earlier; nothing changes
 //	NoProduct      no activity
-//	Held           the buyer's record is damaged
+//	Unavailable    the buyer's record is damaged
 //	NoTicket       eight orders of the buyer were given back, all with greater ids: it may be one that is forgotten
-//	Held           counters or activity damaged
+//	Unavailable    counters or activity damaged
 //	Ended          closed
-//	Held           on hold, or another epoch
+//	Held           an operator holds it
+//	Unavailable    held until its stock is proven, or another epoch
 //	NotStarted     before the start
 //	Ended          at the end or after
-//	Held           the server is not the one the activity was opened on: its stock is not proven
-//	Held           too late, see ReserveUntil
+//	Unavailable    the server is not the one the activity was opened on: its stock is not proven
+//	Unavailable    too late, see ReserveUntil
 //	AlreadyBought  the units the buyer holds and the quantity exceed the limit per user
 //	SoldOut        no unit left
 //	TooFew         fewer units left than asked for
@@ -50,7 +51,7 @@ func Reserve(ctx context.Context, c redis.Scripter, product string, epoch int64,
 
 // ReserveUntil is Reserve with a last moment, by the server's clock; the zero time
 // is never. A call that comes later reserves nothing: what it would have reserved
-// is Held. So a caller that stood still, or whose network did, cannot reserve for
+// is Unavailable. So a caller that stood still, or whose network did, cannot reserve for
 // somebody who was told meanwhile that nothing has become of his order.
 func ReserveUntil(ctx context.Context, c redis.Scripter, product string, epoch int64, until time.Time, reqs []Request) (Batch, error) {
 	n := len(reqs)
@@ -113,7 +114,7 @@ func readBatch(reply []any) (Batch, error) {
 			switch {
 			case a > 0:
 				b.Results[i] = Result{Outcome: Reserved, Claim: int(a)}
-			case Outcome(a) >= KeyReused && a < 0 && Outcome(a) != AlreadyBought, Outcome(a) == NoTicket:
+			case Outcome(a) >= KeyReused && a < 0 && Outcome(a) != AlreadyBought, Outcome(a) == NoTicket, Outcome(a) == Unavailable:
 				b.Results[i] = Result{Outcome: Outcome(a)}
 			default:
 				return Batch{}, fmt.Errorf("%w: reserve.lua answers %d", ErrReply, a)

@@ -30,7 +30,7 @@ local id, epoch, state, limit = '', '', '', nil
 local stock, frozen, sold = count(units[1]), count(units[2]), count(units[3])
 local shut = 0
 if activity.err then
-  shut = -8
+  shut = -14
 elseif not activity[1] and redis.call('EXISTS', KEYS[1]) == 0 then
   shut = -5
 else
@@ -42,11 +42,13 @@ else
     or type(outbox) == 'table' or records.err
     or (frozen + sold > 0 and redis.call('EXISTS', KEYS[5]) == 0) -- nobody would be known to have bought
     or (state ~= 'open' and state ~= 'held' and state ~= 'closed') then
-    shut = -8
+    shut = -14
   elseif state == 'closed' then
     shut = -3
+  elseif state == 'held' and activity[8] ~= 'unproven' then
+    shut = -8 -- by an operator: hold.lua notes that it is until the stock is proven
   elseif state == 'held' or epoch ~= ARGV[1] then
-    shut = -8
+    shut = -14
   elseif now < opens then
     shut = -2
   elseif now >= ends then
@@ -54,11 +56,11 @@ else
   elseif (activity[8] or '') ~= runid() then
     -- This server is not the one that the stock was proven on: it has restarted
     -- or taken over, and may have forgotten the last second.
-    shut = -8
+    shut = -14
   elseif ARGV[2] ~= '0' and now > tonumber(ARGV[2]) then
     -- This call was on its way for so long that its buyers may have been told that
     -- their orders are lost.
-    shut = -8
+    shut = -14
   end
 end
 if records.err then
@@ -129,7 +131,7 @@ local function known(record, order, wanted, key)
   end
   local held, latest, free, back, least = claims(record)
   if not held then
-    return -8
+    return -14
   elseif back >= keep and order < least then
     return -13 -- it may be one of those that were forgotten
   elseif shut ~= 0 then

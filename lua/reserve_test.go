@@ -191,8 +191,8 @@ func TestReserveRefusals(t *testing.T) {
 		"ended":       {func(a *Activity) { a.End = time.Now().Add(-time.Minute) }, 1, Ended},
 		"closed":      {func(a *Activity) { a.State = Closed }, 1, Ended},
 		"held":        {func(a *Activity) { a.State = OnHold }, 1, Held},
-		"stale epoch": {func(*Activity) {}, 0, Held},
-		"next epoch":  {func(*Activity) {}, 2, Held},
+		"stale epoch": {func(*Activity) {}, 0, Unavailable},
+		"next epoch":  {func(*Activity) {}, 2, Unavailable},
 		"held before not started": {func(a *Activity) {
 			a.State, a.Start = OnHold, time.Now().Add(time.Minute)
 		}, 1, Held},
@@ -270,7 +270,7 @@ func TestReserveUntil(t *testing.T) {
 		want Outcome
 	}{
 		{last, first, Reserved},
-		{last.Add(time.Millisecond), id.next(), Held},
+		{last.Add(time.Millisecond), id.next(), Unavailable},
 		{last.Add(time.Hour), first, Reserved},
 		{a.End, id.next(), Ended},
 	} {

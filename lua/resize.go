@@ -65,7 +65,7 @@ func resize(ctx context.Context, c redis.Scripter, product, activityID string, c
 		return Resized{}, ErrOtherActivity
 	case -4:
 		return Resized{}, ErrUnproven
-	case int64(Held):
+	case int64(Unavailable):
 		return Resized{}, ErrDamaged
 	}
 	return Resized{}, fmt.Errorf("%w: %v", ErrReply, reply)

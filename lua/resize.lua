@@ -5,14 +5,14 @@
 -- ARGV  1 activity id  2 number of the change, 1 is the first  3 total to have
 -- Returns {code, total, available}: 1 made; 0 it was made or refused before; -6
 -- refused, fewer units are available than it withdraws; -1 no activity; -2
--- another activity; -4 its stock has to be proven first; -8 keys are missing,
+-- another activity; -4 its stock has to be proven first; -14 keys are missing,
 -- damaged or of a wrong type.
 
 local there = redis.pcall('HMGET', KEYS[1], 'id', 'total', 'changes', 'state', 'run')
 if there.err then
-  return {-8, 0, 0}
+  return {-14, 0, 0}
 elseif not there[1] then
-  return {redis.call('EXISTS', KEYS[1]) == 0 and -1 or -8, 0, 0}
+  return {redis.call('EXISTS', KEYS[1]) == 0 and -1 or -14, 0, 0}
 elseif there[1] ~= ARGV[1] then
   return {-2, 0, 0}
 end
@@ -21,7 +21,7 @@ local units = redis.call('MGET', KEYS[2], KEYS[3], KEYS[4])
 local stock, frozen, sold = count(units[1]), count(units[2]), count(units[3])
 local total, change, to = count(there[2]), tonumber(ARGV[2]), tonumber(ARGV[3])
 if not total or not stock or not frozen or not sold or stock + frozen + sold ~= total then
-  return {-8, 0, 0}
+  return {-14, 0, 0}
 elseif (count(there[3]) or 0) >= change then
   return {0, total, stock}
 elseif there[4] ~= 'closed' and there[5] and there[5] ~= '' and there[5] ~= runid() then

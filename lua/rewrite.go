@@ -59,7 +59,7 @@ func rewrite(ctx context.Context, c redis.Scripter, product, activityID string, 
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrReply, err)
-	case len(reply) == 1 && Outcome(reply[0]) == Held:
+	case len(reply) == 1 && Outcome(reply[0]) == Unavailable:
 		return nil, ErrOvertaken
 	case len(reply) != 1+n || reply[0] != 0:
 		return nil, fmt.Errorf("%w: %d values for %d records", ErrReply, len(reply), n)

@@ -6,14 +6,14 @@
 -- ARGV  1 activity id  2 epoch, then for n records: n user ids, n records as they
 --       were read, n records as they are to be; empty for none
 -- Returns {0, answer, ...}, one answer a record in their order: 1 replaced, 0 it
--- is another by now; or {-8} unless the activity is being proven under this epoch.
+-- is another by now; or {-14} unless the activity is being proven under this epoch.
 
 local n = (#ARGV - 2) / 3
 local there = redis.pcall('HMGET', KEYS[1], 'id', 'state', 'epoch', 'run')
 local records = redis.pcall('HMGET', KEYS[5], unpack(ARGV, 3, n + 2))
 if there.err or records.err or there[1] ~= ARGV[1] or there[2] ~= 'held' or there[3] ~= ARGV[2]
   or there[4] ~= 'unproven' then
-  return {-8}
+  return {-14}
 end
 
 local reply, write, remove = {0}, {}, {}

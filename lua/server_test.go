@@ -230,7 +230,7 @@ func testRunID(t *testing.T) {
 	require.Equal(t, old, s.RunID, "data is back, and belongs to the old life")
 	require.Equal(t, runid(), s.ServerRun)
 	require.False(t, s.Proven())
-	require.Equal(t, []Outcome{Reserved, Held}, outcomes(reserve(t, c, first, Request{OrderID: id.next(), UserID: "u2", Quantity: 1})),
+	require.Equal(t, []Outcome{Reserved, Unavailable}, outcomes(reserve(t, c, first, Request{OrderID: id.next(), UserID: "u2", Quantity: 1})),
 		"what is known is repeated, nothing new is sold before the stock is proven")
 	_, _, err := SetState(ctx, c, product, "a-1", OnHold)
 	require.NoError(t, err)
@@ -281,7 +281,7 @@ func testFailedBack(t *testing.T) {
 	s := audit(t, c)
 	require.EqualValues(t, 10, s.Available, "the reservation is forgotten")
 	require.False(t, s.Proven())
-	require.Equal(t, []Outcome{Held}, outcomes(reserve(t, c, Request{OrderID: id.next(), UserID: "v", Quantity: 1})))
+	require.Equal(t, []Outcome{Unavailable}, outcomes(reserve(t, c, Request{OrderID: id.next(), UserID: "v", Quantity: 1})))
 	epoch, _, err := Hold(ctx, c, a, "")
 	require.NoError(t, err)
 	_, err = Prove(ctx, c, product, "a-1", epoch, Open, Counters{"10", "0", "0"}, Units{10, 0, 0}, s.ServerRun)

@@ -6,7 +6,7 @@
 --       (units are sold), then for n moves: n user ids, n order ids
 -- Returns {0, answer, ...}, one answer a move in their order: 1 done, 0 already
 -- so (or further, for c), -1 no such order, -2 in a state this move does not
--- start from; or {-8} if keys are missing, damaged or of a wrong type: nothing
+-- start from; or {-14} if keys are missing, damaged or of a wrong type: nothing
 -- was changed.
 
 local to = ARGV[1]

@@ -75,7 +75,7 @@ func setState(ctx context.Context, c redis.Scripter, product, activityID string,
 		return 0, false, ErrUnproven
 	case -5:
 		return 0, false, ErrOvertaken
-	case int64(Held):
+	case int64(Unavailable):
 		return 0, false, ErrDamaged
 	}
 	return 0, false, fmt.Errorf("%w: %v", ErrReply, reply)

@@ -9,21 +9,21 @@
 -- Returns {code, epoch}: 1 changed; 0 it was in that state; -1 no activity;
 -- -2 another activity is there; -3 it is closed, which is final; -4 its stock is
 -- being proven or has to be, because this server is not the one it was held on;
--- -5 it stands at another epoch; -8 its hash is damaged or of a wrong type. The
+-- -5 it stands at another epoch; -14 its hash is damaged or of a wrong type. The
 -- epoch is 0 below 0.
 
 local there = redis.pcall('HMGET', KEYS[1], 'id', 'state', 'epoch', 'run')
 if there.err then
-  return {-8, 0}
+  return {-14, 0}
 elseif not there[1] then
-  return {redis.call('EXISTS', KEYS[1]) == 0 and -1 or -8, 0}
+  return {redis.call('EXISTS', KEYS[1]) == 0 and -1 or -14, 0}
 elseif there[1] ~= ARGV[1] then
   return {-2, 0}
 end
 
 local state, epoch = there[2], count(there[3])
 if not epoch or (state ~= 'open' and state ~= 'held' and state ~= 'closed') then
-  return {-8, 0}
+  return {-14, 0}
 elseif state == ARGV[2] and (state ~= 'held' or there[4] == 'unproven') then
   return {0, epoch}
 elseif state == 'closed' then

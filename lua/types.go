@@ -9,7 +9,8 @@ import (
 // ActivityState is the operator's switch of an activity in Redis.
 type ActivityState string
 
-// The states. Held is shut until the stock is proven; Closed is over for good.
+// The states. OnHold is held by an operator, or until the stock is proven (see
+// Snapshot.HeldByOperator); Closed is over for good.
 const (
 	Open   ActivityState = "open"
 	OnHold ActivityState = "held"
@@ -45,7 +46,8 @@ type Snapshot struct {
 	Now time.Time
 	// Available + Frozen + Sold = Total, always; Damaged says that this is not so,
 	// or that a field, counter or hash is missing, unreadable or of a wrong type;
-	// the buyers, too, where units are frozen or sold. Reserve answers Held then.
+	// the buyers, too, where units are frozen or sold. Reserve answers Unavailable
+	// then.
 	Available, Frozen, Sold int64
 	Damaged                 bool
 	// ServerRun is the run id of the server that answered; empty if it does not
@@ -60,6 +62,13 @@ type Snapshot struct {
 // have forgotten the last reservations; it sells nothing until a backend has
 // proven the stock and opened the activity again.
 func (s Snapshot) Proven() bool { return !s.Damaged && s.RunID == s.ServerRun }
+
+// HeldByOperator says that somebody has held the activity, or has not opened it
+// yet. One that Hold has shut is held until its stock is proven, and reads so even
+// if an operator holds it meanwhile; Prove then leaves it held by the operator.
+func (s Snapshot) HeldByOperator() bool {
+	return s.State == OnHold && s.RunID != Unproven && !s.Damaged
+}
 
 // Forgetful says that the server may have forgotten orders of the activity, or have
 // them damaged. One that was never opened has none to forget, though its stock is

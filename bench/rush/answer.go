@@ -35,6 +35,7 @@ var kinds = map[[2]int]string{
 	{http.StatusServiceUnavailable, -11}: "crowded",
 	{http.StatusForbidden, -12}:          "denied",
 	{http.StatusForbidden, -13}:          "no ticket",
+	{http.StatusServiceUnavailable, -14}: "unavailable",
 }
 
 // answer is one click and what came of it.

@@ -111,6 +111,7 @@ func TestClassify(t *testing.T) {
 		"sold out":            {410, `{"code":-6}`, "sold out"},
 		"too few":             {409, `{"code":-7}`, "too few left"},
 		"held":                {503, `{"code":-8}`, "held"},
+		"unavailable":         {503, `{"code":-14}`, "unavailable"},
 		"limited":             {429, ``, "limited"},
 		"sold out as 409":     {409, `{"code":-6}`, unexpected},
 		"somebody else's 404": {404, ``, unexpected},

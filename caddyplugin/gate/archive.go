@@ -43,7 +43,7 @@ type Archived struct {
 func (g *Gate) archived(ctx context.Context, product, user, orderID string) (Fate, error) {
 	s, seen := g.sale(ctx, product)
 	switch {
-	case s == nil && seen.outcome == lua.Held:
+	case s == nil && seen.outcome == lua.Unavailable:
 		return Fate{}, fmt.Errorf("%w: the activity cannot be read", ErrUnavailable)
 	case s != nil && (s.closed() || s.view.Load().Forgetful()):
 		return Fate{}, fmt.Errorf("%w: Redis may have forgotten it", ErrUnavailable)

@@ -23,7 +23,7 @@ type Config struct {
 	// OrdersPerMessage bounds a message, 1 to order.MaxPerMessage. Default 256.
 	OrdersPerMessage int
 	// Waiting bounds the requests that wait for Redis, per product; beyond it
-	// they are refused with Held. Default 8192.
+	// they are refused with Unavailable. Default 8192.
 	Waiting int
 	// Surplus is how many units may be on their way to Redis for each unit that is
 	// left; beyond it clicks are refused with Crowded. Default 8; -1 for no such
@@ -42,7 +42,7 @@ const (
 	// callTimeout bounds one call to Redis. The client's own time-outs are
 	// shorter; this one is for a client that was given others.
 	callTimeout = time.Second
-	// maxSales bounds the products with a live view. Beyond it products are held.
+	// maxSales bounds the products with a live view. Beyond it products are unavailable.
 	maxSales = 1024
 	// batchMax is the most requests in one script call. Measured: the price of a
 	// request falls until 64 to 128 and rises again behind.

@@ -114,7 +114,7 @@ func TestTheCrowdGoesHome(t *testing.T) {
 				}, "seed %d round %d edge %d", seed, round, i)
 			}
 		}
-		for _, o := range []lua.Outcome{lua.Reserved, lua.SoldOut, lua.Crowded, lua.Held} {
+		for _, o := range []lua.Outcome{lua.Reserved, lua.SoldOut, lua.Crowded, lua.Unavailable} {
 			require.Positive(t, seen[o], "%v: %v", o, seen)
 		}
 		edges[0].snapshot(t)

@@ -91,7 +91,7 @@ func TestRedisAbsentAtTheStart(t *testing.T) {
 	server := servicetest.RedisForTest(t)
 	require.NoError(t, server.Kill())
 	b := setup(t, server.URL())
-	require.Equal(t, lua.Held, b.click(t, "a").Outcome)
+	require.Equal(t, lua.Unavailable, b.click(t, "a").Outcome)
 	require.ErrorContains(t, b.Ready(t.Context()), "redis")
 	require.NoError(t, server.Restart(t.Context()))
 	b.preheat(t, 1)
@@ -108,12 +108,12 @@ func TestRedisKilledTheEntranceClosesAndReopens(t *testing.T) {
 	activity := b.preheat(t, 10)
 	require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
 	require.NoError(t, server.Kill())
-	servicetest.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Held })
+	servicetest.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Unavailable })
 	// Now it is known: refused from memory, without a call.
 	calls := b.Stats().Calls
 	for range 1000 {
 		d := b.click(t, "c")
-		require.Equal(t, lua.Held, d.Outcome)
+		require.Equal(t, lua.Unavailable, d.Outcome)
 		require.Positive(t, d.RetryAfter)
 	}
 	require.LessOrEqual(t, b.Stats().Calls, calls+20)
@@ -122,7 +122,7 @@ func TestRedisKilledTheEntranceClosesAndReopens(t *testing.T) {
 
 	require.NoError(t, server.Restart(t.Context()))
 	servicetest.Eventually(t, func() bool { return !b.sales.all()[0].closed() })
-	require.Equal(t, lua.Held, b.click(t, "d").Outcome, "a server that has restarted sells nothing until its stock is proven")
+	require.Equal(t, lua.Unavailable, b.click(t, "d").Outcome, "a server that has restarted sells nothing until its stock is proven")
 	b.prove(t, activity)
 	servicetest.Eventually(t, func() bool { return b.click(t, "d").Outcome == lua.Reserved })
 }
@@ -136,10 +136,10 @@ func TestRedisFlushedTheEntranceIsHeld(t *testing.T) {
 		require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
 		require.NoError(t, b.redis.FlushAll(t.Context()).Err())
 		for range 20 {
-			require.Equal(t, lua.Held, b.click(t, "b").Outcome)
+			require.Equal(t, lua.Unavailable, b.click(t, "b").Outcome)
 		}
 		servicetest.Eventually(t, func() bool { return b.sales.all()[0].gone.Load() })
-		require.Equal(t, lua.Held, b.click(t, "b").Outcome)
+		require.Equal(t, lua.Unavailable, b.click(t, "b").Outcome)
 		view, outcome := b.View(t.Context(), product)
 		require.Equal(t, lua.Reserved, outcome)
 		require.False(t, view.Fresh)

@@ -112,7 +112,7 @@ type Gate struct {
 }
 
 // New checks the config and starts the workers. It dials nothing: a gate without
-// Redis refuses with lua.Held until Redis answers. Close must be called.
+// Redis refuses with lua.Unavailable until Redis answers. Close must be called.
 func New(cfg Config, deps Deps) (*Gate, error) {
 	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {

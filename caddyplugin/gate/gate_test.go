@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"sync"
 	"testing"
@@ -128,6 +129,36 @@ func TestRefusals(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An operator's hold and a stock that is being proven are two outcomes, from memory and
+// from the script.
+func TestHeldIsAnOperatorsWord(t *testing.T) {
+	eachRedis(t, func(t *testing.T, url string) {
+		b := setup(t, url)
+		a := b.preheat(t, 10)
+		require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
+		steps := []struct {
+			does func() error
+			want lua.Outcome
+		}{
+			{func() error { _, _, err := lua.Hold(t.Context(), b.redis, a, ""); return err }, lua.Unavailable},
+			{func() error { b.prove(t, a); return nil }, lua.Reserved},
+			{func() error {
+				_, _, err := lua.SetState(t.Context(), b.redis, product, a.ID, lua.OnHold)
+				return err
+			}, lua.Held},
+		}
+		for i, step := range steps {
+			require.NoError(t, step.does())
+			if step.want != lua.Reserved {
+				require.Equal(t, step.want, b.click(t, fmt.Sprintf("script-%d", i)).Outcome)
+			}
+			outcome := func() lua.Outcome { o, _ := b.sales.all()[0].refusal(time.Now(), 1); return o }
+			require.Eventually(t, func() bool { return outcome() == step.want }, 20*time.Second, 5*time.Millisecond)
+			require.Equal(t, step.want, b.click(t, fmt.Sprintf("memory-%d", i)).Outcome)
+		}
+	})
 }
 
 func TestUnknownProductsAreRememberedBriefly(t *testing.T) {
@@ -302,7 +333,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestAfterCloseClicksAreHeld(t *testing.T) {
+func TestAfterCloseClicksAreUnavailable(t *testing.T) {
 	eachRedis(t, func(t *testing.T, url string) {
 		b := setup(t, url, func(c *Config, _ *Deps) { c.Linger = time.Second })
 		b.preheat(t, 10)
@@ -313,6 +344,6 @@ func TestAfterCloseClicksAreHeld(t *testing.T) {
 		b.Close(ctx) // does not wait for the linger, and delivers what waits
 		require.Contains(t, b.published(t, 1), d.OrderID)
 		require.Zero(t, b.snapshot(t).Outbox)
-		require.Equal(t, lua.Held, b.click(t, "b").Outcome)
+		require.Equal(t, lua.Unavailable, b.click(t, "b").Outcome)
 	})
 }

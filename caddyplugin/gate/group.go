@@ -150,7 +150,7 @@ func (g *group) answer(batch []*ticket, reply lua.Batch, resent bool) {
 	for i, t := range batch {
 		r, request := reply.Results[i], t.request // the ticket may be reused once it is answered
 		if r.Outcome == lua.NoProduct {
-			r.Outcome = lua.Held // this edge knows better: Redis has lost it
+			r.Outcome = lua.Unavailable // this edge knows better: Redis has lost it
 		}
 		if r.Outcome == lua.Reserved && !r.Repeat {
 			o := order.Order{
@@ -177,7 +177,7 @@ func (g *group) note(reply lua.Batch) {
 	g.sale.crowd.learn(reply.Available, reply.At)
 	for _, r := range reply.Results {
 		switch r.Outcome {
-		case lua.Held, lua.NoProduct, lua.Ended:
+		case lua.Held, lua.Unavailable, lua.Ended:
 			g.sale.lookNow()
 			return
 		case lua.Reserved, lua.SoldOut:
@@ -195,8 +195,8 @@ func (g *group) note(reply lua.Batch) {
 func (g *group) fail(batch []*ticket, err error) {
 	for _, t := range batch {
 		id := t.request.OrderID
-		if !t.reply(lua.Result{Outcome: lua.Held}) && notExecuted(err) {
-			g.sale.gate.learnLate(id, lua.Result{Outcome: lua.Held})
+		if !t.reply(lua.Result{Outcome: lua.Unavailable}) && notExecuted(err) {
+			g.sale.gate.learnLate(id, lua.Result{Outcome: lua.Unavailable})
 		}
 	}
 }

@@ -56,7 +56,7 @@ func hashedKey(c Click) string {
 // repeatOfKnown answers a click that is refused from memory, by its buyer's
 // record; false if there is no order of this key or id, and the refusal stands.
 func (g *Gate) repeatOfKnown(s *sale, c Click, key string, refusal lua.Outcome) (Decision, bool) {
-	away := refusal == lua.Held && (s == nil || s.closed()) // the refusal says: come again
+	away := refusal == lua.Unavailable && (s == nil || s.closed()) // the refusal says: come again
 	if key == "" && c.OrderID == "" || away || refusal == lua.BadArguments || refusal == lua.NoProduct {
 		return Decision{}, false
 	}
@@ -67,7 +67,7 @@ func (g *Gate) repeatOfKnown(s *sale, c Click, key string, refusal lua.Outcome) 
 func (g *Gate) recorded(c Click, key string) (Decision, bool) {
 	text, err := g.records.read(c.ProductID, c.UserID)
 	if err != nil {
-		return g.refuse(lua.Held, "", time.Second), true
+		return g.refuse(lua.Unavailable, "", time.Second), true
 	}
 	var e lua.Entry
 	var found bool
@@ -81,7 +81,7 @@ func (g *Gate) recorded(c Click, key string) (Decision, bool) {
 		e, found, err = lua.FindOrder(text, c.OrderID)
 	}
 	if err != nil {
-		return g.refuse(lua.Held, "", time.Second), true
+		return g.refuse(lua.Unavailable, "", time.Second), true
 	}
 	if !found {
 		return Decision{}, false

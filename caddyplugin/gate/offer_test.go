@@ -112,7 +112,7 @@ func TestClickOnAnotherActivity(t *testing.T) {
 		c := b.admitted(t, "a", 1)
 		c.ActivityID = "double-10"
 		d := b.Reserve(t.Context(), c)
-		require.Equal(t, lua.Held, d.Outcome)
+		require.Equal(t, lua.Unavailable, d.Outcome)
 		require.EqualValues(t, 5, b.snapshot(t).Available)
 		require.Zero(t, b.Stats().Calls)
 		require.Equal(t, lua.Reserved, b.click(t, "b").Outcome, "others are served")

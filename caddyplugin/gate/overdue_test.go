@@ -82,7 +82,7 @@ func TestWhatHasWaitedTooLongIsNotSent(t *testing.T) {
 	clicks.Wait()
 	require.Equal(t, [2]lua.Outcome{lua.Reserved, lua.Reserved}, [2]lua.Outcome{sent.Outcome, waiting.Outcome}, "told queued")
 	require.NoError(t, server.Resume())
-	require.Equal(t, order.Reason("held"), b.rejected(t, "waiting", waiting.OrderID))
+	require.Equal(t, order.Reason("unavailable"), b.rejected(t, "waiting", waiting.OrderID))
 	servicetest.Eventually(t, func() bool {
 		_, err := b.Fate(t.Context(), product, "sent", sent.OrderID)
 		return err == nil && b.snapshot(t).Frozen == 2

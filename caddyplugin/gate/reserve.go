@@ -49,7 +49,7 @@ func (g *Gate) ask(s *sale, c Click, key string, weight int64, now time.Time) De
 		var err error
 		if id, err = g.newOrderID(c.ProductID, c.UserID, now); err != nil {
 			s.crowd.leave(weight)
-			return g.refuse(lua.Held, "", time.Second)
+			return g.refuse(lua.Unavailable, "", time.Second)
 		}
 	}
 	t := newTicket(lua.Request{OrderID: id, UserID: c.UserID, Quantity: c.Quantity, Key: key}, now)
@@ -57,7 +57,7 @@ func (g *Gate) ask(s *sale, c Click, key string, weight int64, now time.Time) De
 	if !s.group.join(t) {
 		s.crowd.leave(weight)
 		g.stats.local.Add(1)
-		return g.refuse(lua.Held, "", time.Second)
+		return g.refuse(lua.Unavailable, "", time.Second)
 	}
 	<-t.answered
 	late, result := t.late, t.result
@@ -76,7 +76,7 @@ func (g *Gate) ask(s *sale, c Click, key string, weight int64, now time.Time) De
 		return g.repeat(id, g.begun(id, e.At), e.Quantity)
 	}
 	if result.Outcome == lua.NoTicket && c.OrderID == "" {
-		result.Outcome = lua.Held // another edge's clock is ahead; the next id is greater
+		result.Outcome = lua.Unavailable // another edge's clock is ahead; the next id is greater
 	}
 	if result.Outcome != lua.Reserved {
 		return g.refuse(result.Outcome, result.OrderID, retryHeld(result.Outcome))
@@ -105,15 +105,15 @@ func (g *Gate) resolveBy(made time.Time) time.Time { return made.Add(g.cfg.Resol
 // retryHeld is when to come back after a refusal that Redis or the lack of it
 // gave. NotStarted from the script is at most clockSlack too early.
 func retryHeld(o lua.Outcome) time.Duration {
-	if o == lua.Held || o == lua.NotStarted {
+	if o == lua.Held || o == lua.Unavailable || o == lua.NotStarted {
 		return time.Second
 	}
 	return 0
 }
 
 // View returns the activity of a product as this edge sees it. The outcome is
-// lua.Reserved with a view, NoProduct without an activity, Held when Redis could
-// not be asked.
+// lua.Reserved with a view, NoProduct without an activity, Unavailable when Redis
+// could not be asked.
 func (g *Gate) View(ctx context.Context, product string) (View, lua.Outcome) {
 	s, seen := g.sale(ctx, product)
 	switch now := g.deps.Now(); {

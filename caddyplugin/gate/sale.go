@@ -190,15 +190,17 @@ func (s *sale) closed() bool { return s.breaker.shut.Load() || s.gone.Load() }
 func (s *sale) refusal(now time.Time, quantity int) (lua.Outcome, time.Duration) {
 	v := s.view.Load()
 	if s.closed() || now.Sub(v.seen) > freshFor || v.Damaged {
-		return lua.Held, time.Second
+		return lua.Unavailable, time.Second
 	}
 	switch server := v.serverNow(now); {
 	case v.over(now):
 		return lua.Ended, 0
 	case v.Start.Sub(server) > clockSlack:
 		return lua.NotStarted, v.Start.Sub(server)
-	case v.State != lua.Open || !v.Proven():
+	case v.HeldByOperator():
 		return lua.Held, time.Second
+	case v.State != lua.Open || !v.Proven():
+		return lua.Unavailable, time.Second
 	case quantity > v.Limit:
 		return lua.BadArguments, 0
 	case s.soldOut.Load():

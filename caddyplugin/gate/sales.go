@@ -46,7 +46,7 @@ type salesBook struct {
 }
 
 // sight is a product that sells nothing: NoProduct, or Ended with its view, or
-// Held when it could not be looked at. Nobody waits for another look at it then.
+// Unavailable when it could not be looked at. Nobody waits for another look at it then.
 type sight struct {
 	outcome lua.Outcome
 	view    *localView
@@ -95,14 +95,14 @@ func (g *Gate) firstLook(ctx context.Context, product string) (*sale, sight) {
 	blind := now.Sub(b.failed) < blindFor
 	if blind && now.Sub(b.probed) < lookShut {
 		b.mu.Unlock()
-		return nil, sight{outcome: lua.Held}
+		return nil, sight{outcome: lua.Unavailable}
 	}
 	b.probed = now
 	l := b.looking[product]
 	if l == nil {
 		if b.closed || len(b.looking) >= looksWaiting {
 			b.mu.Unlock()
-			return nil, sight{outcome: lua.Held}
+			return nil, sight{outcome: lua.Unavailable}
 		}
 		l = &look{done: make(chan struct{})}
 		b.looking[product] = l
@@ -113,8 +113,8 @@ func (g *Gate) firstLook(ctx context.Context, product string) (*sale, sight) {
 		})
 	}
 	b.mu.Unlock()
-	if blind || known && seen.outcome == lua.Held {
-		return nil, sight{outcome: lua.Held}
+	if blind || known && seen.outcome == lua.Unavailable {
+		return nil, sight{outcome: lua.Unavailable}
 	}
 
 	timeout := time.NewTimer(g.cfg.ReserveTimeout)
@@ -125,7 +125,7 @@ func (g *Gate) firstLook(ctx context.Context, product string) (*sale, sight) {
 	case <-timeout.C:
 	case <-ctx.Done():
 	}
-	return nil, sight{outcome: lua.Held}
+	return nil, sight{outcome: lua.Unavailable}
 }
 
 // look asks Redis for the product and opens its sale if it has one.
@@ -146,7 +146,7 @@ func (g *Gate) look(product string, l *look) {
 	}
 	switch {
 	case err != nil:
-		l.sight = b.rememberLocked(product, sight{outcome: lua.Held, until: now.Add(lookShut)})
+		l.sight = b.rememberLocked(product, sight{outcome: lua.Unavailable, until: now.Add(lookShut)})
 		if now.Sub(b.told) >= lookTellEvery {
 			b.told = now
 			g.deps.Log.Warn("cannot look at an activity", "product", product, "error", err)
@@ -156,7 +156,7 @@ func (g *Gate) look(product string, l *look) {
 	case !snapshot.Damaged && view.over(now):
 		l.sight = b.rememberLocked(product, sight{outcome: lua.Ended, view: view, until: now.Add(sightFor)})
 	case b.closed || len(b.sales) >= maxSales:
-		l.sight = sight{outcome: lua.Held}
+		l.sight = sight{outcome: lua.Unavailable}
 	default:
 		l.sale = newSale(g, product, snapshot, now)
 		b.sales[product] = l.sale

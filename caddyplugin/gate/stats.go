@@ -102,7 +102,7 @@ func (c *counters) snapshot() Stats {
 		Carried:     c.carried.Load(),
 		MessageSize: c.messageSize.snapshot(), PublishSeconds: c.publishSeconds.snapshot(),
 	}
-	for o := lua.Reserved; o >= lua.NoTicket; o-- {
+	for _, o := range lua.Outcomes() {
 		if o != lua.Denied { // counted with the limits
 			s.Outcomes[o] = c.outcomes[-int(o)].Load()
 			s.LateOutcomes[o] = c.lateOutcomes[-int(o)].Load()

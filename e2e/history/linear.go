@@ -85,7 +85,7 @@ func answerWith(o lua.Outcome) reply {
 		return soldOut
 	case lua.TooFew:
 		return fewerLeft
-	case lua.Held, lua.Crowded, lua.Limited:
+	case lua.Held, lua.Unavailable, lua.Crowded, lua.Limited:
 		return comeAgain
 	default:
 		return impossible
@@ -99,7 +99,7 @@ func answerTo(reason order.Reason) reply {
 			return answerWith(o)
 		}
 	}
-	return unknown // held, or lost: it may have happened or not
+	return unknown // held, unavailable, or lost: it may have happened or not
 }
 
 type want struct {

@@ -150,7 +150,7 @@ function drawSale(where) {
   set("leftzh", left ? "有货" : "无货");
 
   const target = where === "scheduled" ? sale.start : sale.end;
-  $("countdown").hidden = !["scheduled", "open", "sold_out", "held"].includes(where);
+  $("countdown").hidden = !["scheduled", "open", "sold_out", "held", "unavailable"].includes(where);
   set("until", where === "scheduled" ? "Starts in · 距开始" : "Ends in · 距结束");
   const span = clock.split(Date.parse(target) - clock.now());
   for (const part of ["days", "hours", "minutes", "seconds"]) set(part, span[part]);

@@ -7,7 +7,8 @@ export const states = {
   scheduled: { pill: "Starts soon · 即将开始", buy: "Not started yet", zh: "即将开始" },
   open: { pill: "On sale · 进行中", buy: "Buy now", zh: "立即抢购" },
   sold_out: { pill: "Sold out · 已售罄", buy: "Sold out", zh: "已售罄" },
-  held: { pill: "Paused · 暂停", buy: "Paused for a moment", zh: "稍候片刻" },
+  held: { pill: "Paused · 暂停", buy: "Paused by the seller", zh: "活动暂停" },
+  unavailable: { pill: "One moment · 请稍候", buy: "One moment…", zh: "请稍候" },
   ended: { pill: "Over · 已结束", buy: "The sale is over", zh: "已结束" },
   closed: { pill: "Over · 已结束", buy: "The sale is over", zh: "已结束" },
   missing: { pill: "No sale", buy: "Nothing to buy here", zh: "没有活动" },
@@ -23,10 +24,11 @@ const refusals = {
   "-5": "There is no sale of this product.",
   "-6": "Sold out: every unit is taken. A unit that is given back is on sale again.",
   "-7": "Fewer units are left than you asked for. Try a smaller quantity.",
-  "-8": "The sale is paused for a moment. Nothing is lost; try again shortly.",
+  "-8": "The seller has paused the sale. It may go on later.",
   "-13": "Your ticket is not good any more. Click again.",
   "-10": "Too many clicks at once. Wait a moment.",
   "-11": "The crowd is larger than what is left. Try again in a second.",
+  "-14": "The shop cannot sell for a moment. Nothing is lost; try again shortly.",
 };
 
 // Refusals that carry no code, by the HTTP status.
@@ -62,7 +64,8 @@ export const reasons = {
   unknown_activity: "Rejected: this sale does not exist any more.",
   invalid: "Rejected: the quantity is not allowed.",
   dead_letter: "Rejected: the shop could not store your order. You are not charged and may try again.",
-  held: "Rejected: the sale was shut at that moment. You are not charged and may try again.",
+  held: "Rejected: the seller had paused the sale. You are not charged.",
+  unavailable: "Rejected: the shop could not reserve your units in time. You are not charged and may try again.",
   too_few: "Rejected: fewer units were left than you asked for. You are not charged.",
   ended: "Rejected: the sale was over. You are not charged.",
   already_bought: "Rejected: you have bought your share already.",
