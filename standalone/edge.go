@@ -18,7 +18,7 @@ import (
 // edge is Caddy in this process, from the production Caddyfile. Caddy is one a
 // process, and so is its environment.
 type edge struct {
-	listen          string // host:port
+	listen, console string // host:port
 	redis, rabbitmq string
 	folder          string // for the shop's pages and what Caddy keeps
 	verbose         bool
@@ -90,7 +90,7 @@ func (e edge) narrow(config []byte) ([]byte, error) {
 		}
 		server["listen"] = []string{e.listen}
 		routes, _ := server["routes"].([]any)
-		server["routes"] = append([]any{buyerByCookie}, routes...)
+		server["routes"] = append([]any{e.payments(), buyerByCookie}, routes...)
 	}
 	// It has no certificates to keep, and cleaning up among them takes a lock that
 	// outlives Caddy by seconds.
@@ -112,6 +112,22 @@ var buyerByCookie = map[string]any{
 		"handler": "headers",
 		"request": map[string]any{"set": map[string]any{"X-User-Id": []string{"{http.request.cookie.seckill_buyer}"}}},
 	}},
+}
+
+// payments lets the shop's page pay an order, as a payment service would tell the
+// backend. Anybody may pay for anybody here.
+func (e edge) payments() any {
+	return map[string]any{
+		"match": []any{map[string]any{
+			"method":      []string{"POST"},
+			"path_regexp": map[string]any{"name": "order", "pattern": "^/demo/pay/([0-9a-z]{26})$"},
+		}},
+		"handle": []any{
+			map[string]any{"handler": "rewrite", "uri": "/api/orders/{http.regexp.order.1}/paid"},
+			map[string]any{"handler": "reverse_proxy", "upstreams": []any{map[string]any{"dial": e.console}}},
+		},
+		"terminal": true,
+	}
 }
 
 // logging quiets Caddy where a demonstration differs from production on purpose:

@@ -92,6 +92,18 @@ func (s *sale) call(method, path, user string) (status int, answer map[string]an
 	return resp.StatusCode, answer
 }
 
+// read reads a document of the console's.
+func (s *sale) read(path string, to any) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.Console+path, nil)
+	require.NoError(s.t, err)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	require.NoError(s.t, err)
+	defer resp.Body.Close()
+	require.NoError(s.t, json.NewDecoder(resp.Body).Decode(to))
+}
+
 // created waits until an order is stored.
 func (s *sale) created(user, path string) {
 	s.t.Helper()

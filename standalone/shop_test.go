@@ -22,6 +22,10 @@ func TestShopPage(t *testing.T) {
 		looks["a sale that is to come"] = saleToCome
 		looks["a sale with tickets"] = saleWithTickets
 		looks["a sale with payment"] = saleWithPayment
+		looks["a payment"] = payInShop
+		looks["a lost answer"] = lostAnswer
+		looks["a shop that cannot sell"] = cannotSell
+		looks["contrast"] = contrast
 	}
 	for name, look := range looks {
 		t.Run(name, look)
@@ -82,6 +86,19 @@ func (b *browser) noFaults() {
 	}
 }
 
+// mayBuy waits until the page offers a purchase.
+func (b *browser) mayBuy() {
+	b.t.Helper()
+	b.until(`document.getElementById("buy").checkVisibility() && document.getElementById("buy").getAttribute("aria-disabled") === "false"`)
+}
+
+// nothingToBuy waits until the page offers no purchase, and says why.
+func (b *browser) nothingToBuy() {
+	b.t.Helper()
+	b.until(`!document.getElementById("buy").checkVisibility() && document.getElementById("share").checkVisibility()`)
+	require.Contains(b.t, b.text("share"), "You have bought your share")
+}
+
 func buyersWay(t *testing.T) {
 	s := startSale(t, "--units", "3")
 	b := openBrowser(t)
@@ -96,14 +113,21 @@ func buyersWay(t *testing.T) {
 
 	b.click("buy")
 	b.orderIs("created")
-	require.Equal(t, "Created: your order is stored.", b.text("message"))
+	require.Equal(t, "Your order is stored. There is nothing more to do.", b.text("message"))
+	b.nothingToBuy()
 	order := b.text("orderid")
 	require.Len(t, order, 26)
 	require.Empty(t, b.complaints)
 
+	// The buyer comes by another device, which knows nothing of the order.
+	b.eval(`for (const key of Object.keys(localStorage)) if (key !== "seckill.buyer") localStorage.removeItem(key)`)
+	b.visit(s.Shop + "/")
+	b.mayBuy()
 	b.click("buy")
 	b.until(`document.getElementById("message").textContent.includes("already")`)
 	require.Equal(t, order, b.text("orderid"))
+	require.Equal(t, "good", b.eval(`document.getElementById("message").dataset.tone`))
+	b.nothingToBuy()
 
 	b.visit(s.Shop + "/?product=" + s.Product)
 	b.orderIs("created")
@@ -165,9 +189,10 @@ func saleToCome(t *testing.T) {
 	b.click("buy")
 	b.orderIs("created")
 	require.Equal(t, "2", b.text("orderquantity"))
-	b.eval(`document.getElementById("quantity").value = "2"`)
+	require.Equal(t, "1", b.eval(`document.getElementById("quantity").max`), "what is left of the buyer's share")
 	b.click("buy")
-	b.until(`document.getElementById("message").dataset.tone === "bad"`)
+	b.until(`document.getElementById("orderquantity").textContent === "1"`)
+	b.nothingToBuy()
 
 	s.operate(http.MethodPost, "/2002/hold", nil)
 	b.saleIs("held")

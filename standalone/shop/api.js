@@ -1,4 +1,4 @@
-// The three calls of the edge. Each answers {httpStatus, retryAfter, …fields of
+// The calls of the edge. Each answers {httpStatus, retryAfter, …fields of
 // the body} or throws when no answer came.
 
 import * as buyer from "./buyer.js";
@@ -74,3 +74,11 @@ export function events(product, orderId) {
   document.cookie = `seckill_buyer=${encodeURIComponent(buyer.id())}; path=/seckill; SameSite=Strict`;
   return new EventSource(`${base(product)}/orders/${encodeURIComponent(orderId)}/events`);
 }
+
+// canPay says whether this page can pay: the demonstration can, whose program writes
+// so into the page. A real shop sends its buyers to its payment service.
+export const canPay = () => document.querySelector("meta[name=payment]").content === "demo";
+
+// pay pays an order of the demonstration; sent again, it is the same payment.
+export const pay = (orderId) =>
+  call("POST", `/demo/pay/${encodeURIComponent(orderId)}`, { payment_id: `demo-${orderId}` });

@@ -41,20 +41,27 @@ export function renew() {
 }
 
 const orderKey = (product) => `seckill.order.${product}.${id()}`;
+const ordersKey = (product) => `seckill.orders.${product}.${id()}`;
+
+function object(text) {
+  try { return JSON.parse(text); } catch { return null; }
+}
 
 // lastOrder is the buyer's newest order of a product; remember keeps it over a
 // reload.
 export const lastOrder = (product) => read(orderKey(product));
 export const remember = (product, orderId) => write(orderKey(product), orderId);
 
+// orders are all of them that this browser knows of: {status, final, quantity} by id.
+export const orders = (product) => object(read(ordersKey(product))) || {};
+export const keepOrders = (product, known) => write(ordersKey(product), JSON.stringify(known));
+
 const purchaseKey = (product) => `seckill.purchase.${product}.${id()}`;
 
 // openPurchase is the purchase whose answer is not known, also after a reload:
 // {key, quantity, doubt}. key is its Idempotency-Key; doubt says that a click may have
 // bought. Null if there is none.
-export function openPurchase(product) {
-  try { return JSON.parse(read(purchaseKey(product))); } catch { return null; }
-}
+export const openPurchase = (product) => object(read(purchaseKey(product)));
 
 // intend begins a purchase, or takes up the open one: the same key with another
 // quantity would be another purchase, so one in doubt keeps its quantity.

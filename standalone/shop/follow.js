@@ -3,7 +3,8 @@
 import * as api from "./api.js";
 import * as buyer from "./buyer.js";
 import * as clock from "./clock.js";
-import { fates, late, reasons } from "./words.js";
+import * as share from "./share.js";
+import { fates, late, looks, payments, reasons } from "./words.js";
 import { $, say } from "./page.js";
 
 const silence = 5000; // milliseconds in which a stream must have said something
@@ -11,15 +12,27 @@ const silence = 5000; // milliseconds in which a stream must have said something
 let turn = 0; // rises with each order followed; an older one stops showing
 let hangUp = () => {}; // ends the stream that is open
 let payBy = NaN; // when the order shown must be paid, in the shop's milliseconds
+let shownId = ""; // the order that is followed
+let staged = false; // the sale has a payment stage
 
 function next() {
   hangUp();
   return ++turn;
 }
 
+// followed is the order that the page shows; empty for none.
+export const followed = () => shownId;
+
+// expectPayment says whether the sale's orders have to be paid.
+export function expectPayment(on) {
+  staged = on;
+  if (!shownId) steps(["", "", ""]);
+}
+
 // forget shows no order.
 export function forget() {
   next();
+  shownId = "";
   steps(["", "", ""]);
   payBy = NaN;
   tick();
@@ -30,12 +43,14 @@ export function forget() {
 
 // follow shows an order as it goes, until its state is final: as the edge tells it,
 // and by asking where it cannot tell. fresh is the answer that promised it, if that
-// has just come; note is said in place of the order's state, until that changes.
+// has just come; note is said before the order's state, until that changes.
 export async function follow(product, orderId, { fresh, note } = {}) {
   const mine = next();
   buyer.remember(product, orderId);
+  shownId = orderId;
   let shown = "";
   const draw = (order) => {
+    share.note(product, order);
     if (shown && order.status !== shown) note = "";
     shown = order.status;
     show(order, note);
@@ -100,28 +115,61 @@ async function poll(product, orderId, mine, tell) {
 function show(order, note) {
   const unpaid = order.status === "created" && order.final === false;
   payBy = unpaid ? Date.parse(order.pay_by) : NaN;
-  tick();
-  const fate = fates[unpaid ? "unpaid" : order.status] || { text: order.status, steps: ["done", "", ""], tone: "" };
+  const fate = fates[unpaid ? "unpaid" : order.status] || { name: order.status, text: "", steps: ["done", "", ""], tone: "" };
   steps(fate.steps);
   $("orderid").textContent = order.order_id;
-  $("orderstatus").textContent = order.status;
+  $("orderstatus").textContent = fate.name;
   $("orderquantity").textContent = order.quantity || "";
   $("order").dataset.status = order.status;
   $("orderfacts").hidden = false;
   $("ordernone").hidden = true;
-  say(note || (order.status === "rejected" && reasons[order.reason]) || fate.text, note ? "bad" : fate.tone);
+  tick();
+  const text = (order.status === "rejected" && reasons[order.reason]) || fate.text;
+  say(note ? `${note} ${text}` : text, fate.tone);
 }
 
-// tick counts down to the end of the time to pay, while there is one.
+// tick counts down to the end of the time to pay, while there is one, and offers to pay
+// where this page can.
 export function tick() {
-  $("payrow").hidden = Number.isNaN(payBy);
-  if (Number.isNaN(payBy)) return;
-  const { days, hours, minutes, seconds } = clock.split(payBy - clock.now());
+  const waits = !Number.isNaN(payBy);
+  const left = payBy - clock.now();
+  $("payrow").hidden = !waits;
+  $("pay").hidden = !(left > 0 && api.canPay());
+  $("paywhere").hidden = !(left > 0 && !api.canPay());
+  if (!waits) return;
+  const { days, hours, minutes, seconds } = clock.split(left);
   const span = (days === "0" ? "" : `${days} d `) + (days === "0" && hours === "00" ? "" : `${hours}:`) + `${minutes}:${seconds}`;
-  const left = payBy > clock.now() ? span : "the time is up";
-  if ($("payleft").textContent !== left) $("payleft").textContent = left;
+  put("payleft", left > 0 ? span : "the time is up");
+  put("payuntil", clock.timeOfDay(payBy));
 }
 
-function steps(looks) {
-  looks.forEach((look, i) => { $(`step${i + 1}`).dataset.step = look; });
+// pay pays for the order shown.
+export async function pay() {
+  const order = shownId;
+  if ($("pay").getAttribute("aria-disabled") === "true") return;
+  $("pay").setAttribute("aria-disabled", "true");
+  say(payments.sending);
+  try {
+    const answer = await api.pay(order);
+    if (order === shownId) say(payments[answer.outcome] || answer.detail || payments.unknown, answer.outcome === "applied" ? "good" : "bad");
+  } catch {
+    if (order === shownId) say(payments.unknown, "bad");
+  }
+  $("pay").setAttribute("aria-disabled", "false");
+}
+
+// steps draws how far the order is; who cannot see it hears it.
+function steps(states) {
+  $("step4").hidden = !staged && states.length < 4;
+  for (let i = 0; i < 4; i++) {
+    const look = states[i] || "";
+    const step = $(`step${i + 1}`);
+    step.dataset.step = look;
+    if (look === "now") step.setAttribute("aria-current", "step"); else step.removeAttribute("aria-current");
+    put(`step${i + 1}is`, `: ${looks[look]}`);
+  }
+}
+
+function put(id, text) {
+  if ($(id).textContent !== text) $(id).textContent = text;
 }

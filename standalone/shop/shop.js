@@ -4,9 +4,10 @@
 import * as api from "./api.js";
 import * as buyer from "./buyer.js";
 import * as clock from "./clock.js";
-import { follow, forget, tick } from "./follow.js";
+import { expectPayment, follow, followed, forget, pay, tick } from "./follow.js";
 import { $, say } from "./page.js";
-import { offlineClick, refusal, states } from "./words.js";
+import * as share from "./share.js";
+import { offlineClick, refusal, share as shareWords, states, trying } from "./words.js";
 
 const product = new URLSearchParams(location.search).get("product") || "1001";
 
@@ -16,6 +17,10 @@ let busy = false; // a click is on its way
 let again = 0; // the shop's time before which another click makes no sense
 let refusedWith = ""; // what the last click was refused with, as long as that may be so
 let buyable = false; // a click made sense when the page was drawn last
+let tries = 0; // how often a click was sent again by itself; 0 while none is to be
+
+const unavailable = -14; // the code of a refusal that passes by itself
+const mostTries = 10;
 
 // state is where the activity stands now. The start and the end come by the
 // clock, without asking: at the start nobody should have to wait for a poll.
@@ -29,8 +34,11 @@ function state() {
 }
 
 function canBuy() {
-  return state() === "open" && !busy && clock.now() >= again;
+  return state() === "open" && !busy && clock.now() >= again && rest() > 0;
 }
+
+// rest is how many units the buyer may still have.
+const rest = () => (sale && sale.limit ? Math.max(0, sale.limit - share.taken(product)) : 0);
 
 async function look() {
   const sent = Date.now();
@@ -40,6 +48,8 @@ async function look() {
     if (answer.httpStatus === 200) {
       clock.learn(answer.now, answer.age, sent, Date.now());
       sale = answer;
+      expectPayment(sale.pay_window_seconds > 0);
+      await share.refresh(product, followed());
     } else if (answer.httpStatus === 404) {
       sale = { missing: true };
     }
@@ -64,8 +74,13 @@ async function poll() {
   setTimeout(poll, pollPause());
 }
 
-async function buy(event) {
+function click(event) {
   event.preventDefault();
+  tries = 0;
+  buy();
+}
+
+async function buy() {
   if (!canBuy()) return;
   busy = true;
   draw();
@@ -73,6 +88,7 @@ async function buy(event) {
   try {
     const answer = await api.buy(product, Number($("quantity").value) || 1);
     if (answer.httpStatus === 202) {
+      tries = 0;
       follow(product, answer.order_id, { fresh: answer });
     } else {
       refused(answer);
@@ -86,12 +102,30 @@ async function buy(event) {
 
 function refused(answer) {
   if (answer.retryAfter) again = clock.now() + answer.retryAfter * 1000;
-  const note = refusal(answer);
-  say(note, "bad");
-  refusedWith = note;
+  tries = answer.code === unavailable && tries < mostTries ? tries + 1 : 0;
+  refusedWith = refusal(answer);
   buyable = true; // so that it stays until a click has made no sense in between
-  if (answer.code === -4 && answer.order_id) follow(product, answer.order_id, { note });
+  if (answer.code === -4 && answer.order_id) {
+    follow(product, answer.order_id, { note: refusedWith });
+  } else {
+    say(refusedWith, "bad");
+  }
   look();
+}
+
+// tryAgain sends a click again that the shop could not serve, under the same key, and
+// says when.
+function tryAgain() {
+  if (tries === 0 || busy) return;
+  const wait = Math.ceil((again - clock.now()) / 1000);
+  if (!["open", "unavailable"].includes(state())) {
+    tries = 0;
+    say(refusedWith, "bad");
+  } else if (wait > 0 || state() === "unavailable") {
+    say(`${refusedWith} ${trying(wait)}`, "bad");
+  } else {
+    buy();
+  }
 }
 
 // draw brings the page up to date; it changes only what differs, and runs every
@@ -99,6 +133,7 @@ function refused(answer) {
 function draw() {
   const where = state();
   takeBack();
+  tryAgain();
   tick();
   const words = states[where] || states.loading;
   $("sale").dataset.state = where;
@@ -122,7 +157,7 @@ function draw() {
 
 // takeBack unsays a refusal once the shop sells again.
 function takeBack() {
-  if (busy) return;
+  if (busy || tries > 0) return;
   const before = buyable;
   buyable = canBuy();
   if (!buyable || before || !refusedWith) return;
@@ -137,16 +172,15 @@ function drawSale(where) {
     $("countdown").hidden = $("stock").hidden = true;
     return;
   }
+  drawShare();
   set("title", sale.title || `Product ${product}`);
   document.title = `${sale.title || product} · 秒杀`;
   set("facts", sale.limit === 1 ? "One for each buyer · 每人限购一件" : `Up to ${sale.limit} for each buyer · 每人限购 ${sale.limit} 件`);
-  $("quantityrow").hidden = !(sale.limit > 1);
-  $("quantity").max = sale.limit;
 
   const left = where === "open" && sale.left !== false;
   $("stock").hidden = where !== "open" && where !== "sold_out";
   $("stock").dataset.left = left ? "yes" : "no";
-  set("left", left ? "Units are left" : "No unit is left");
+  set("left", left ? "In stock" : "Out of stock");
   set("leftzh", left ? "有货" : "无货");
 
   const target = where === "scheduled" ? sale.start : sale.end;
@@ -157,6 +191,22 @@ function drawSale(where) {
   $("daysbox").hidden = span.days === "0";
 }
 
+// drawShare offers what the buyer may still buy, and nothing to who has their share. A
+// click in doubt keeps its quantity.
+function drawShare() {
+  const full = rest() === 0;
+  if (full && $("form").contains(document.activeElement)) $("order").focus();
+  $("form").hidden = full;
+  $("share").hidden = !full;
+  if (full) set("share", `${shareWords(sale.limit)} · 已达限购数量`);
+  $("quantityrow").hidden = !(sale.limit > 1);
+  $("quantity").max = rest();
+  const open = buyer.openPurchase(product);
+  $("quantity").disabled = Boolean(open?.doubt);
+  if (open?.doubt) $("quantity").value = open.quantity;
+  else if (Number($("quantity").value) > rest() && !full) $("quantity").value = rest();
+}
+
 function set(id, text) {
   const element = $(id);
   if (element.textContent !== text) element.textContent = text;
@@ -165,11 +215,13 @@ function set(id, text) {
 function newBuyer() {
   buyer.renew();
   forget();
-  say("You are somebody else now.");
+  tries = 0;
+  say("You are a new buyer now.");
   draw();
 }
 
-$("form").addEventListener("submit", buy);
+$("form").addEventListener("submit", click);
+$("pay").addEventListener("click", pay);
 $("newbuyer").addEventListener("click", newBuyer);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
 setInterval(draw, 250);
@@ -177,3 +229,4 @@ draw();
 poll();
 const known = buyer.lastOrder(product);
 if (known) follow(product, known);
+else if (buyer.openPurchase(product)?.doubt) say(offlineClick, "bad");
