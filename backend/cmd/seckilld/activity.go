@@ -57,6 +57,8 @@ func newCreate(a *app) *cobra.Command {
     --start 2026-11-11T20:00:00+08:00 --end 2026-11-11T22:00:00+08:00 --pay-window 15m`,
 		Args: usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
+			now := time.Now()
+			d.Start, d.End = moment(d.Start, now), moment(d.End, now)
 			return a.withService(c.Context(), func(ctx context.Context, s *activities.Service) error {
 				if _, err := s.Create(ctx, d); err != nil {
 					return err
@@ -70,8 +72,8 @@ func newCreate(a *app) *cobra.Command {
 	f.StringVar(&d.ID, "id", "", "activity id, 1 to 64 of A-Z a-z 0-9 _ - (default: made)")
 	f.StringVar(&d.ProductID, "product", "", "product id, 1 to 64 of A-Z a-z 0-9 _ -")
 	f.StringVar(&d.Title, "title", "", "what buyers read, at most 255 bytes")
-	f.StringVar(&d.Start, "start", "", "RFC 3339 time with zone, like 2026-11-11T20:00:00+08:00")
-	f.StringVar(&d.End, "end", "", "RFC 3339 time with zone, after the start")
+	f.StringVar(&d.Start, "start", "", "RFC 3339 time with zone, like 2026-11-11T20:00:00+08:00; or now, or +10m from now")
+	f.StringVar(&d.End, "end", "", "RFC 3339 time with zone, after the start; or +2h from now")
 	f.Int64Var(&d.Total, "total", 0, "units to sell, 1 to 1000000000")
 	f.IntVar(&d.Limit, "limit", 1, "units per user, 1 to 999; more than --total lets one user have all")
 	f.DurationVar(&d.PayWindow, "pay-window", 0, "how long a buyer may take to pay, up to 168h; 0: no payment stage")
