@@ -3,7 +3,9 @@ package caddyplugin
 import (
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -21,48 +23,91 @@ const (
 // smaller bound that the server sets.
 var errBodyTooLarge = errors.New("the body is too large")
 
+// errBodyLate reports a body whose end did not come in time.
+var errBodyLate = errors.New("the body did not come in time")
+
 // bodies lends the buffers that bodies are read into: one byte more than
 // allowed, so that a body too large shows.
 var bodies = sync.Pool{New: func() any { return new([maxBody + 1]byte) }}
 
 // readQuantity reads how many units a request asks for. A request without a
 // body asks for one; ok is false if the body is none of the form that
-// parseQuantity describes.
+// parseQuantity describes. An error is what refuseBody answers.
 func readQuantity(w http.ResponseWriter, r *http.Request) (quantity int, ok bool, err error) {
-	if r.ContentLength == 0 || r.Body == nil {
-		return 1, true, nil
-	}
-	if r.ContentLength > maxBody {
-		return 0, false, errBodyTooLarge
-	}
-	unbound := bound(w, r)
 	buffer := bodies.Get().(*[maxBody + 1]byte)
 	defer bodies.Put(buffer)
-	n := 0
-	for {
-		var more int
-		more, err = r.Body.Read(buffer[n:])
-		n += more
-		if n > maxBody {
-			return 0, false, errBodyTooLarge
-		}
-		if err != nil {
-			break
-		}
-	}
-	var limited *http.MaxBytesError
+	n, err := readBody(w, r, buffer)
 	switch {
-	case errors.As(err, &limited):
-		return 0, false, errBodyTooLarge
-	case !errors.Is(err, io.EOF): // cut short: what came may be half of what was meant
+	case err != nil:
 		return 0, false, err
-	}
-	unbound()
-	if n == 0 {
+	case n == 0:
 		return 1, true, nil
 	}
 	quantity, ok = parseQuantity(buffer[:n])
 	return quantity, ok, nil
+}
+
+// hasBody says whether a request has a body of a byte or more. An error is what
+// refuseBody answers.
+func hasBody(w http.ResponseWriter, r *http.Request) (bool, error) {
+	buffer := bodies.Get().(*[maxBody + 1]byte)
+	defer bodies.Put(buffer)
+	n, err := readBody(w, r, buffer)
+	return n > 0, err
+}
+
+// readBody reads the whole body and returns its length. One that did not come to
+// its end is an error, since it may be half of what was meant: errBodyTooLarge,
+// errBodyLate, or what the connection says.
+func readBody(w http.ResponseWriter, r *http.Request, buffer *[maxBody + 1]byte) (n int, err error) {
+	if r.ContentLength == 0 || r.Body == nil {
+		return 0, nil
+	}
+	if r.ContentLength > maxBody {
+		return 0, errBodyTooLarge
+	}
+	unbound := bound(w, r)
+	for err == nil {
+		var more int
+		more, err = r.Body.Read(buffer[n:])
+		if n += more; n > maxBody {
+			return n, errBodyTooLarge
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		unbound()
+		return n, nil
+	}
+	if _, limited := errors.AsType[*http.MaxBytesError](err); limited {
+		return n, errBodyTooLarge
+	}
+	if late, ok := errors.AsType[net.Error](err); errors.Is(err, os.ErrDeadlineExceeded) || ok && late.Timeout() {
+		return n, errBodyLate
+	}
+	return n, err
+}
+
+// refuseBody answers a body that could not be read. Time is not the client's fault:
+// it may have been this process that stood still.
+func refuseBody(w http.ResponseWriter, r *http.Request, err error) {
+	leaveRest(w, r)
+	switch {
+	case errors.Is(err, errBodyTooLarge):
+		bodyTooLarge.write(w, 0)
+	case errors.Is(err, errBodyLate):
+		bodyLate.write(w, time.Second)
+	default:
+		bodyBroken.write(w, 0)
+	}
+}
+
+// leaveRest closes the connection behind an answer that is given before the body has
+// been read. Else the server would read the rest of it before it sends the answer.
+// Newer protocols than HTTP/1 need no new connection for that.
+func leaveRest(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 && r.ContentLength != 0 {
+		w.Header()["Connection"] = []string{"close"}
+	}
 }
 
 // bound bounds the time that a body takes, unless the server does so itself. That

@@ -120,6 +120,7 @@ func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 //	    insecure_client_identity on | off
 //	    path_prefix              <path>
 //	    require_ticket           on | off
+//	    trusted_origins          <origin>...
 //	}
 //
 // The placeholder may be written with or without braces. Every option may be
@@ -149,8 +150,12 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			}
 		case "require_ticket":
 			h.RequireTicket, err = onOff(d)
+		case "trusted_origins":
+			if h.TrustedOrigins = d.RemainingArgs(); len(h.TrustedOrigins) == 0 {
+				err = d.Err("trusted_origins takes one or more origins, such as https://www.example.com")
+			}
 		default:
-			err = d.Errf("unrecognized seckill subdirective %q; there are identity, insecure_client_identity, path_prefix and require_ticket", option)
+			err = d.Errf("unrecognized seckill subdirective %q; there are identity, insecure_client_identity, path_prefix, require_ticket and trusted_origins", option)
 		}
 		if err != nil {
 			return err

@@ -51,7 +51,11 @@ type Handler struct {
 	// something is for sale: so the address that sells is of no use before the
 	// start. It needs ticket_keys in the app.
 	RequireTicket bool `json:"require_ticket,omitempty"`
+	// TrustedOrigins are the origins, besides the site's own, whose pages may make a
+	// browser buy, such as https://www.example.com. Default: none.
+	TrustedOrigins []string `json:"trusted_origins,omitempty"`
 
+	origins  http.CrossOriginProtection
 	gate     seller
 	tickets  *tickets // nil: none
 	identity identity
@@ -102,6 +106,9 @@ func (h *Handler) Validate() error {
 	if err := checkPrefix(h.PathPrefix); err != nil {
 		return fmt.Errorf("path_prefix %q: %w", h.PathPrefix, err)
 	}
+	if err := h.trustOrigins(); err != nil {
+		return err
+	}
 	return h.identity.check(h.InsecureClientIdentity)
 }
 
@@ -123,6 +130,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		refuseMethod(w, what)
 		return nil
 	}
+	if r.Method == http.MethodPost && h.foreign(r) { // before it costs its victim anything
+		leaveRest(w, r)
+		crossSite.write(w, 0)
+		return nil
+	}
 	var user string
 	if buying || what == ticketCall || what == orderCall || what == eventsCall {
 		if user = h.identity.of(r); user == "" {
@@ -137,9 +149,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 			return nil
 		}
 	}
+	if p := h.unread(r); p != nil {
+		refuseUnread(w, r, p)
+		return nil
+	}
 	switch {
-	case (buying || what == ticketCall) && fromElsewhere(r):
-		crossSite.write(w, 0)
 	case buying:
 		h.buy(w, r, product, user)
 	case what == ticketCall:
@@ -161,10 +175,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 func (h *Handler) buy(w http.ResponseWriter, r *http.Request, product, user string) {
 	quantity, ok, err := readQuantity(w, r)
 	switch {
-	case errors.Is(err, errBodyTooLarge):
-		bodyTooLarge.write(w, 0)
+	case err != nil:
+		refuseBody(w, r, err)
 		return
-	case err != nil || !ok:
+	case !ok:
 		badBody.write(w, 0)
 		return
 	}

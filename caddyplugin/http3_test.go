@@ -167,11 +167,11 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 
 	body, rest := io.Pipe()
 	defer rest.Close()
-	require.Equal(t, http.StatusBadRequest, inTurn(t, c, request(ctx, t, http.MethodPost, "/seckill/1001", "bob", body)))
+	require.Equal(t, http.StatusRequestTimeout, inTurn(t, c, request(ctx, t, http.MethodPost, "/seckill/1001", "bob", body)))
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(soon)))
 	line := make([]byte, 12)
 	_, err = conn.Read(line)
 	require.NoError(t, err)
-	require.Equal(t, "HTTP/1.1 400", string(line))
+	require.Equal(t, "HTTP/1.1 408", string(line))
 	require.Equal(t, "8", e.left())
 }

@@ -34,6 +34,9 @@ type identity struct {
 	// which nothing is believed unless the server has verified it, as it does in the
 	// modes require_and_verify and verify_if_given only.
 	certificate bool
+	// query is set if the placeholder is of the request's address, so that its query
+	// is read.
+	query bool
 }
 
 // newIdentity takes a placeholder's name, with or without its braces.
@@ -42,7 +45,11 @@ func newIdentity(placeholder string) identity {
 	if placeholder == "" {
 		placeholder = defaultIdentity
 	}
-	i := identity{placeholder: placeholder, certificate: strings.HasPrefix(placeholder, fromCertificate)}
+	i := identity{
+		placeholder: placeholder,
+		certificate: strings.HasPrefix(placeholder, fromCertificate),
+		query:       strings.HasPrefix(placeholder, fromRequest+"uri") || strings.HasPrefix(placeholder, fromRequest+"orig_uri"),
+	}
 	if name, ok := strings.CutPrefix(placeholder, fromHeader); ok {
 		i.header = textproto.CanonicalMIMEHeaderKey(name)
 	}

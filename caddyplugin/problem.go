@@ -30,6 +30,10 @@ var (
 		`The body must be empty or {"quantity":n} with a whole number n from 1 to 999.`)
 	bodyTooLarge = newProblem(http.StatusRequestEntityTooLarge, 0, "body_too_large", "Body too large",
 		"The body must not be longer than 4096 bytes.")
+	bodyLate = newProblem(http.StatusRequestTimeout, 0, "body_late", "Request timeout",
+		"The body did not come in time, and nothing was bought. Try again.")
+	bodyBroken = newProblem(http.StatusBadRequest, lua.BadArguments, "body_broken", "Incomplete body",
+		"The body ended before it was complete, and nothing was bought.")
 	wrongMethod = newProblem(http.StatusMethodNotAllowed, 0, "method_not_allowed", "Method not allowed",
 		"See the Allow header for the methods of this resource.")
 	nothingHere = newProblem(http.StatusNotFound, 0, "not_found", "Not found",

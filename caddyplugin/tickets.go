@@ -81,6 +81,14 @@ func (t *tickets) register(registry *prometheus.Registry) error {
 // now, by this edge's own view, else as a purchase would be answered. It asks
 // Redis nothing.
 func (h *Handler) giveTicket(w http.ResponseWriter, r *http.Request, product, user string) {
+	if has, err := hasBody(w, r); err != nil || has {
+		if err != nil {
+			refuseBody(w, r, err)
+		} else {
+			bodyNotRead.write(w, 0)
+		}
+		return
+	}
 	offer := h.gate.Offer(r.Context(), product)
 	if offer.Outcome != lua.Reserved {
 		refusalOf(offer.Outcome).write(w, offer.RetryAfter)

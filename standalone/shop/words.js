@@ -35,6 +35,7 @@ const refusals = {
 // Refusals that carry no code, by the HTTP status.
 const statuses = {
   401: "The shop does not know who you are. Log in first.",
+  408: "Your click did not come through in time, and nothing was bought. Click again.",
   429: "Too many open pages. Close one.",
   503: "The shop cannot answer at the moment. Try again shortly.",
 };
