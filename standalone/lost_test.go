@@ -98,6 +98,7 @@ func cannotSell(t *testing.T) {
 	b.orderIs("created")
 	require.Equal(t, "true", b.eval(`window.keys.length === 3 && new Set(window.keys).size === 1`))
 
+	b.nothingToBuy()
 	b.click("newbuyer")
 	b.orderIs("none")
 	b.eval(`window.code = -8; window.keys = []`)

@@ -34,6 +34,7 @@ func saleWithPayment(t *testing.T) {
 	require.NotEqual(t, first, b.text("orderid"))
 
 	// Somebody takes the last unit, and the page does not know until it clicks.
+	b.nothingToBuy()
 	b.click("newbuyer")
 	b.orderIs("none")
 	b.mayBuy()
@@ -74,6 +75,7 @@ func payInShop(t *testing.T) {
 
 	// The same page in a shop of somebody's own, which takes payments elsewhere.
 	b.eval(`document.querySelector("meta[name=payment]").content = "none"`)
+	b.nothingToBuy()
 	b.click("newbuyer")
 	b.orderIs("none")
 	b.mayBuy()

@@ -135,6 +135,7 @@ func buyersWay(t *testing.T) {
 	require.Equal(t, first, b.text("buyer"))
 
 	b.saleIs("open")
+	b.nothingToBuy()
 	b.click("newbuyer")
 	b.orderIs("none")
 	b.until(`document.getElementById("buyer").textContent !== "` + first + `"`)
