@@ -9,12 +9,12 @@ import (
 	"github.com/seckill-edge/seckill/internal/queue"
 )
 
-// broker knows since when the broker cannot be asked.
+// broker knows whether the broker still has something to deliver.
 type broker struct {
-	// spoke is when it answered last, in nanoseconds since 1970; 0 if it has not
-	// since the watch began. failing says that it does not answer now.
-	spoke   atomic.Int64
+	// failing says that it does not answer now.
 	failing atomic.Bool
+	// waiting says that the queue had messages in it when it was asked last.
+	waiting atomic.Bool
 }
 
 const (
@@ -24,20 +24,20 @@ const (
 
 // watch asks the broker until ctx ends.
 func (b *broker) watch(ctx context.Context, q queue.Inspector) {
-	b.spoke.Store(0)
 	b.failing.Store(false)
+	b.waiting.Store(false)
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
 	for {
 		asking, cancel := context.WithTimeout(ctx, askWithin)
 		err := duty.Safely(func() error {
-			_, _, err := q.Depth(asking)
+			waiting, _, err := q.Depth(asking)
+			if err == nil {
+				b.waiting.Store(waiting > 0)
+			}
 			return err
 		})
 		cancel()
-		if err == nil {
-			b.spoke.Store(time.Now().UnixNano())
-		}
 		b.failing.Store(err != nil)
 		select {
 		case <-ctx.Done():
@@ -47,8 +47,5 @@ func (b *broker) watch(ctx context.Context, q queue.Inspector) {
 	}
 }
 
-// away says that it has not answered for so long. One that has never answered was
-// away before anybody watched.
-func (b *broker) away(now time.Time, long time.Duration) bool {
-	return b.failing.Load() && now.Sub(time.Unix(0, b.spoke.Load())) >= long
-}
+// delivers says that it answers and has messages to deliver.
+func (b *broker) delivers() bool { return b.waiting.Load() && !b.failing.Load() }

@@ -5,9 +5,13 @@
 // message that comes later is a repeat.
 //
 //	outbox   orders that nobody could publish until they are After old
-//	walk     orders that the broker has confirmed and has with it while it is away,
-//	         looked for in the buyers' records
+//	walk     orders that the broker has confirmed and then does not deliver, because it
+//	         is away or has lost them, looked for in the buyers' records
 //	store    one transaction, then Redis is told, which empties the outbox too
+//
+// No list of confirmed orders is kept for the walk: it would make each purchase
+// dearer for a loss that is rare. A walk reads all records of a sale, and is made only
+// when something can be due in it, see walkIfDue.
 //
 // Every step may be repeated and may happen in two places at once: ids are unique
 // in SQL, and a move in Redis is made once. While SQL or Redis is away nothing can
@@ -95,9 +99,11 @@ type Keeper struct {
 	broker broker
 	inHand atomic.Int64
 
-	// known is the last list that SQL gave; able says that SQL answers and stores.
-	known []store.Activity
-	able  bool
+	// known is the last list that SQL gave, listed when it was asked for it; able says
+	// that SQL answers and stores.
+	known  []store.Activity
+	listed time.Time
+	able   bool
 	// resting says until when a sale that is over is not looked at, walks when the
 	// next one is due; both by activity.
 	resting, walks map[string]time.Time
@@ -168,11 +174,12 @@ func (k *Keeper) pass(ctx context.Context, now time.Time) error {
 func (k *Keeper) list(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	asked := time.Now()
 	all, err := k.Store.Unarchived(ctx)
 	if k.able = err == nil && !k.Stalled(); err != nil {
 		return fmt.Errorf("promise: listing activities: %w", err)
 	}
-	k.known = all
+	k.known, k.listed = all, asked
 	k.forgetArchived()
 	return nil
 }
@@ -207,7 +214,7 @@ func (k *Keeper) look(ctx context.Context, a store.Activity, now time.Time) (lat
 		err = b.outbox(ctx)
 	}
 	if err == nil || errors.Is(err, errStore) { // the walk counts what is broken by it
-		err = errors.Join(err, k.walkIfDue(ctx, a, now))
+		err = errors.Join(err, k.walkIfDue(ctx, a, s, now))
 	}
 	return max(b.late, k.late[a.ID]), err
 }

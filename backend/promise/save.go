@@ -30,8 +30,13 @@ type batch struct {
 	// counting says that SQL is away: orders are counted only.
 	counting bool
 	orders   []order.Order
-	// late is the orders whose time is over and that could not be stored.
+	// late is the orders whose time is over and that could not be stored; left says
+	// that there are orders which are due and could not.
 	late int
+	left bool
+	// from is the age from which a walk takes orders; oldest, that of the oldest one
+	// it has seen below that.
+	from, oldest time.Duration
 }
 
 // add takes one order, and stores what has gathered when that is enough. A name that
@@ -83,8 +88,9 @@ func (b *batch) flush(ctx context.Context) error {
 	return errors.Join(err, tellErr)
 }
 
-// broken counts those whose time is over.
+// broken notes orders that could not be stored, and counts those whose time is over.
 func (b *batch) broken(orders []order.Order) {
+	b.left = b.left || len(orders) > 0
 	for i := range orders {
 		if age(orders[i].ID, b.now) > b.Within {
 			b.late++

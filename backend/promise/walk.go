@@ -18,69 +18,68 @@ const (
 	countEvery = 10 * time.Second
 )
 
-// walkIfDue looks through the buyers' records where the outbox does not tell: while
-// the broker is away for orders to store, while SQL is away to count what is broken.
-func (k *Keeper) walkIfDue(ctx context.Context, a store.Activity, now time.Time) error {
-	// A short absence is told from a long one by a fraction of what is left to act in.
-	away := k.broker.away(now, k.After/3)
-	if !away && k.able {
+// walkIfDue looks through the buyers' records for what the outbox does not tell: an
+// order that the broker has confirmed, and has not delivered or has lost. While SQL
+// is away it counts what is broken.
+//
+// An order can be due only if it was made before the last moment at which SQL had
+// stored all that Redis has given away, plus after; and not before the oldest one
+// that the last walk has seen is due. So a sale that is stored as it is sold is
+// gone through once in After at most, and an order that is lost is found when it
+// is due, whatever else is sold.
+func (k *Keeper) walkIfDue(ctx context.Context, a store.Activity, s lua.Snapshot, now time.Time) error {
+	if k.able && a.Reserved == s.Frozen+s.Sold { // a is older than s
 		delete(k.late, a.ID)
+		k.walks[a.ID] = k.listed.Add(k.After)
 		return nil
 	}
 	if now.Before(k.walks[a.ID]) {
 		return nil
 	}
-	pause := countEvery
-	if k.able {
-		missing, err := k.missing(ctx, a)
-		if err != nil {
-			return err
-		}
-		if !missing {
-			delete(k.late, a.ID)
-			return nil
-		}
-		pause = k.After / 3
-	}
 	began := time.Now()
-	late, err := k.walk(ctx, a)
-	k.late[a.ID] = late
+	b, err := k.walk(ctx, a)
+	if b == nil {
+		return err
+	}
+	if k.late[a.ID] = b.late; k.able && b.late == 0 {
+		delete(k.late, a.ID)
+	}
+	pause := min(k.After, b.from-b.oldest)
+	switch {
+	case !k.able:
+		pause = countEvery
+	case err != nil || b.left:
+		pause = min(pause, k.After/3)
+	}
 	k.walks[a.ID] = now.Add(max(pause, share*time.Since(began)))
 	return err
 }
 
-// missing says that Redis has given away more than SQL has stored.
-func (k *Keeper) missing(ctx context.Context, a store.Activity) (bool, error) {
+// walk goes through all buyers' records and stores what is due; nil if Redis does
+// not have the activity.
+func (k *Keeper) walk(ctx context.Context, a store.Activity) (*batch, error) {
 	s, ours, err := k.audit(ctx, a)
 	if err != nil || !ours {
-		return false, err
+		return nil, err
 	}
-	asking, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	stored, err := k.Store.Activity(asking, a.ID)
-	return stored.Reserved != s.Frozen+s.Sold, err
-}
-
-// walk goes through all buyers' records, stores what is due, and returns how many
-// orders are overdue and could not be.
-func (k *Keeper) walk(ctx context.Context, a store.Activity) (late int, err error) {
-	s, ours, err := k.audit(ctx, a)
-	if err != nil || !ours {
-		return 0, err
+	b := &batch{Keeper: k, activity: s.Activity, now: s.Now, counting: !k.able, from: k.After}
+	if k.broker.delivers() {
+		// What waits in the queue comes by itself, and to store it here, too, would
+		// make a backlog longer. Half of the time that is left is the consumer's.
+		b.from = (k.After + k.Within) / 2
 	}
-	b := &batch{Keeper: k, activity: s.Activity, now: s.Now, counting: !k.able}
 	for cursor := uint64(0); ; {
 		records, next, err := b.scanBuyers(ctx, cursor)
 		if err != nil {
-			return b.late, err
+			return b, err
 		}
 		for user, record := range records {
 			if err := b.fromRecord(ctx, user, record); err != nil {
-				return b.late, err
+				return b, err
 			}
 		}
 		if cursor = next; cursor == 0 {
-			return b.late, b.flush(ctx)
+			return b, b.flush(ctx)
 		}
 	}
 }
@@ -106,7 +105,11 @@ func (b *batch) fromRecord(ctx context.Context, user, record string) error {
 		return nil
 	}
 	for _, e := range entries {
-		if e.Mark != lua.MarkQueued || age(e.OrderID, b.now) < b.After {
+		if e.Mark != lua.MarkQueued {
+			continue
+		}
+		if old := age(e.OrderID, b.now); old < b.from {
+			b.oldest = max(b.oldest, old)
 			continue
 		}
 		if err := b.add(ctx, user, e); err != nil {
