@@ -2,7 +2,6 @@ package lua
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,37 +69,21 @@ func KeyTypes(ctx context.Context, c redis.Cmdable, product string) (map[string]
 	return types, nil
 }
 
-// errEnough ends a scan.
-var errEnough = errors.New("enough")
-
 // StrayKeys finds keys that carry the product's tag and this prefix and are none
 // of ours, sorted, at most limit of them. It goes through all keys of all
 // servers, which costs Redis about a second each million.
 func StrayKeys(ctx context.Context, c redis.UniversalClient, product string, limit int) ([]string, error) {
-	k := KeysOf(product)
-	ours := append(k.list(), k.Edges, k.Fence)
+	ours := KeysOf(product).all()
 	var found []string
-	scan := func(ctx context.Context, node redis.Cmdable) error {
-		keys := node.Scan(ctx, 0, "seckill:*:{"+product+"}*", 1000).Iterator()
-		for keys.Next(ctx) {
-			key := keys.Val()
-			// A lease may have the name of a product.
-			if slices.Contains(ours, key) || strings.HasPrefix(key, "seckill:lease:") || slices.Contains(found, key) {
-				continue
-			}
-			if found = append(found, key); len(found) == limit {
-				return errEnough
-			}
+	err := scan(ctx, c, "seckill:*:{"+product+"}*", func(key string) (enough bool) {
+		// A lease may have the name of a product.
+		if slices.Contains(ours, key) || strings.HasPrefix(key, "seckill:lease:") || slices.Contains(found, key) {
+			return false
 		}
-		return keys.Err()
-	}
-	var err error
-	if cluster, ok := c.(*redis.ClusterClient); ok {
-		err = cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return scan(ctx, node) })
-	} else {
-		err = scan(ctx, c)
-	}
-	if err != nil && !errors.Is(err, errEnough) {
+		found = append(found, key)
+		return len(found) == limit
+	})
+	if err != nil {
 		return nil, fmt.Errorf("looking for strange keys of product %s: %w", product, err)
 	}
 	slices.Sort(found)

@@ -2,7 +2,8 @@ package lua
 
 // Keys are the Redis keys of one product. The braces are literal: they are the
 // hash tag that keeps all keys of a product in one slot of a Redis Cluster.
-// This is the only place where key names are made.
+// Keys of no product are made beside what they hold: limitKey, tideKey,
+// backendsKey, and those of package lease.
 type Keys struct {
 	// Activity, hash: id, title, start and end (ms), total, limit, pay (pay
 	// window, ms), state, epoch, run (the server's run id it was opened under), changes
@@ -51,3 +52,6 @@ func KeysOf(product string) Keys {
 func (k Keys) list() []string {
 	return []string{k.Activity, k.Stock, k.Frozen, k.Sold, k.Users, k.Outbox}
 }
+
+// all are all keys that a product may have.
+func (k Keys) all() []string { return append(k.list(), k.Edges, k.Fence, k.Limit) }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -44,32 +43,18 @@ const maxProducts = 100_000
 func Products(ctx context.Context, c redis.UniversalClient) ([]string, error) {
 	const before, behind = "seckill:activity:{", "}"
 	var found []string
-	scan := func(ctx context.Context, node redis.Cmdable) error {
-		keys := node.Scan(ctx, 0, before+"*"+behind, 1000).Iterator()
-		for keys.Next(ctx) {
-			product := strings.TrimSuffix(strings.TrimPrefix(keys.Val(), before), behind)
-			if !order.ValidProduct(product) {
-				continue
-			}
-			if found = append(found, product); len(found) > maxProducts {
-				return errEnough
-			}
+	err := scan(ctx, c, before+"*"+behind, func(key string) (enough bool) {
+		product := strings.TrimSuffix(strings.TrimPrefix(key, before), behind)
+		if order.ValidProduct(product) {
+			found = append(found, product)
 		}
-		return keys.Err()
-	}
-	var err error
-	if cluster, ok := c.(*redis.ClusterClient); ok {
-		var one sync.Mutex // masters are visited at once
-		err = cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-			one.Lock()
-			defer one.Unlock()
-			return scan(ctx, node)
-		})
-	} else {
-		err = scan(ctx, c)
-	}
+		return len(found) > maxProducts
+	})
 	if err != nil {
 		return nil, fmt.Errorf("listing the products of Redis: %w", err)
+	}
+	if len(found) > maxProducts {
+		return nil, fmt.Errorf("listing the products of Redis: there are more than %d", maxProducts)
 	}
 	slices.Sort(found)
 	return slices.Compact(found), nil
