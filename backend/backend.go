@@ -238,7 +238,7 @@ func (b *Backend) Start(ctx context.Context) error {
 	}
 	b.duties.Go(func() { b.present(duties) })
 	b.duties.Go(func() { b.guard.run(duties) })
-	b.duties.Go(func() { b.tide.Run(duties, b.teller(duties, "tide")) })
+	b.duties.Go(func() { b.tide.Run(duties, b.teller(duties, duty.Tide)) })
 	b.duties.Go(func() {
 		b.lease.Run(duties, func(ctx context.Context, _ int64) { b.tide.While(ctx, b.work) })
 	})

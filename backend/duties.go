@@ -25,15 +25,15 @@ func (b *Backend) work(ctx context.Context) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watching.Go(func() { b.keepActivities(ctx) })
-	watching.Go(func() { b.reconciler.NewWatch().Run(ctx, b.teller(ctx, "fence")) })
-	watching.Go(func() { b.pay.RunExpiry(ctx, b.teller(ctx, "expiry")) })
-	watching.Go(func() { b.promise.Run(ctx, b.teller(ctx, "promise")) })
+	watching.Go(func() { b.reconciler.NewWatch().Run(ctx, b.teller(ctx, duty.Fence)) })
+	watching.Go(func() { b.pay.RunExpiry(ctx, b.teller(ctx, duty.Expiry)) })
+	watching.Go(func() { b.promise.Run(ctx, b.teller(ctx, duty.Promise)) })
 	tick := time.NewTicker(relayEvery)
 	defer tick.Stop()
 	for n := 0; ; n++ {
-		_ = b.passes.Pass(ctx, "relay", func() error { return b.relay.Pass(ctx) })
+		_ = b.passes.Pass(ctx, duty.Relay, func() error { return b.relay.Pass(ctx) })
 		if n%followEvery == 0 { // also while the broker is away
-			_ = b.passes.Pass(ctx, "activities", func() error { return b.follower.Pass(ctx) })
+			_ = b.passes.Pass(ctx, duty.Activities, func() error { return b.follower.Pass(ctx) })
 		}
 		select {
 		case <-ctx.Done():
@@ -49,7 +49,7 @@ func (b *Backend) keepActivities(ctx context.Context) {
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()
 	for {
-		_ = b.passes.Pass(ctx, "keeper", func() error { return keeper.Pass(ctx) })
+		_ = b.passes.Pass(ctx, duty.Keeper, func() error { return keeper.Pass(ctx) })
 		select {
 		case <-ctx.Done():
 			return
@@ -59,7 +59,7 @@ func (b *Backend) keepActivities(ctx context.Context) {
 }
 
 // teller notes how each pass of a duty ends.
-func (b *Backend) teller(ctx context.Context, name string) func(error) {
+func (b *Backend) teller(ctx context.Context, name duty.Name) func(error) {
 	return func(err error) { b.passes.Tell(ctx, name, "", err) }
 }
 
@@ -69,7 +69,7 @@ func (b *Backend) present(ctx context.Context) {
 	tick := time.NewTicker(presentEvery)
 	defer tick.Stop()
 	for {
-		_ = b.passes.Pass(ctx, "presence", func() error {
+		_ = b.passes.Pass(ctx, duty.Presence, func() error {
 			call, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
 			_ = lua.PresentBackend(call, b.deps.Redis, b.id, b.inHand)
@@ -121,7 +121,7 @@ func (b *Backend) tellRedis(ctx context.Context, moves []settle.Order) error {
 // migrate brings the schema up to date once the database answers.
 func (b *Backend) migrate(ctx context.Context) {
 	for pause := 250 * time.Millisecond; ; pause = min(pause*2, 5*time.Second) {
-		err := b.passes.Pass(ctx, "migrate", func() error {
+		err := b.passes.Pass(ctx, duty.Migrate, func() error {
 			applied, err := b.deps.Store.Migrate(ctx)
 			if err == nil {
 				b.deps.Log.Info("database schema is up to date", "applied", applied)

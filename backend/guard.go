@@ -47,7 +47,7 @@ func newGuard(a *activities.Service, m *metrics.Metrics, passes *duty.Log, log *
 func (g *guard) run(ctx context.Context) {
 	wait := guardSoon
 	for {
-		_ = g.passes.Pass(ctx, "guard", func() error {
+		_ = g.passes.Pass(ctx, duty.Guard, func() error {
 			asking, cancel := context.WithTimeout(ctx, guardWithin)
 			defer cancel()
 			problems, err := g.activities.Guard(asking)

@@ -32,7 +32,7 @@ const (
 func (c *Consumer) sortSafely(ctx context.Context, m *message) error {
 	for {
 		err := duty.Safely(func() error { return c.sort(ctx, m) })
-		if !c.passes.Panicked("consume", err, "message", m.delivery.Message().ID) || m.fell {
+		if !c.passes.Panicked(duty.Consume, err, "message", m.delivery.Message().ID) || m.fell {
 			return err
 		}
 		m.fell = true

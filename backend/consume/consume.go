@@ -150,7 +150,7 @@ func (c *Consumer) loop(ctx context.Context) {
 			return
 		}
 		err := duty.Safely(func() error { c.handle(ctx, batch); return nil })
-		c.passes.Panicked("consume", err) // what was stored and not told of the reconciler finds
+		c.passes.Panicked(duty.Consume, err) // what was stored and not told of the reconciler finds
 		c.inHand.Store(0)
 	}
 }

@@ -66,7 +66,7 @@ func (c *Consumer) whenUp(ctx context.Context, orders int, try func() error) err
 	for wait := firstPause; ; wait = min(wait*2, longPause) {
 		err := duty.Safely(try)
 		switch {
-		case c.passes.Panicked("consume", err):
+		case c.passes.Panicked(duty.Consume, err):
 			return err // one of the orders is to blame: halving finds it
 		case err == nil && c.paused.Load():
 			c.Log.Info("consume: database is back, storing goes on")

@@ -28,7 +28,10 @@ type Log struct {
 }
 
 // outageOf is a duty, or a part of it, such as one product's.
-type outageOf struct{ duty, part string }
+type outageOf struct {
+	duty Name
+	part string
+}
 
 // NewLog makes a log of duties.
 func NewLog(log *slog.Logger, counter Counter, now func() time.Time) *Log {
@@ -38,7 +41,7 @@ func NewLog(log *slog.Logger, counter Counter, now func() time.Time) *Log {
 // Pass runs one pass of a duty and tells of its end. A panic is an error too,
 // *PanicError. What fails because ctx has ended is nobody's failure. The error is the
 // pass's.
-func (l *Log) Pass(ctx context.Context, duty string, pass func() error) error {
+func (l *Log) Pass(ctx context.Context, duty Name, pass func() error) error {
 	err := Safely(pass)
 	l.Tell(ctx, duty, "", err)
 	return err
@@ -46,11 +49,11 @@ func (l *Log) Pass(ctx context.Context, duty string, pass func() error) error {
 
 // Panicked counts and logs the *PanicError in err, and says whether there is one. args are
 // further fields of the log.
-func (l *Log) Panicked(duty string, err error, args ...any) bool {
+func (l *Log) Panicked(duty Name, err error, args ...any) bool {
 	p, ok := errors.AsType[*PanicError](err)
 	if ok {
-		l.counter.Panicked(duty)
-		l.log.Error(duty+": a mistake of this program, please report it; work goes on", append(args, "panic", p.Value, "stack", p.Stack)...)
+		l.counter.Panicked(duty.text)
+		l.log.Error(duty.text+": a mistake of this program, please report it; work goes on", append(args, "panic", p.Value, "stack", p.Stack)...)
 	}
 	return ok
 }
@@ -58,7 +61,7 @@ func (l *Log) Panicked(duty string, err error, args ...any) bool {
 // Tell notes how a pass of a duty has ended, nil if well. part, if not empty, is
 // what of the duty it was about, such as a product. A *PanicError among the errors is
 // counted, and logged with its stack each time: it is a mistake of this program.
-func (l *Log) Tell(ctx context.Context, duty, part string, err error) {
+func (l *Log) Tell(ctx context.Context, duty Name, part string, err error) {
 	var args []any
 	if part != "" {
 		args = append(args, "product", part)
@@ -79,7 +82,7 @@ func (l *Log) outage(of outageOf, begin bool) *outage.Log {
 	defer l.mu.Unlock()
 	o := l.outages[of]
 	if o == nil && begin {
-		o = outage.NewLog(l.log, of.duty, l.now)
+		o = outage.NewLog(l.log, of.duty.text, l.now)
 		l.outages[of] = o
 	}
 	return o

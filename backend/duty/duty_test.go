@@ -44,7 +44,7 @@ func (w *world) lines() []string {
 
 func TestOutageIsToldOfOnceAMinute(t *testing.T) {
 	w := newWorld()
-	tell := func(err error) { w.Tell(t.Context(), "relay", "", err) }
+	tell := func(err error) { w.Tell(t.Context(), Relay, "", err) }
 	tell(nil)
 	require.Empty(t, w.lines())
 	for i := range 130 { // each with another text, as addresses have
@@ -71,7 +71,7 @@ func TestFlappingIsOneOutage(t *testing.T) {
 		if i%2 == 0 {
 			err = errors.New("away")
 		}
-		w.Tell(t.Context(), "relay", "", err)
+		w.Tell(t.Context(), Relay, "", err)
 		w.clock = w.clock.Add(time.Second)
 	}
 	require.Len(t, w.lines(), 1)
@@ -81,7 +81,7 @@ func TestPartsHaveOutagesOfTheirOwn(t *testing.T) {
 	w := newWorld()
 	away := errors.New("away")
 	for _, part := range []string{"1001", "1002", "1001"} {
-		w.Tell(t.Context(), "reconcile", part, away)
+		w.Tell(t.Context(), Reconcile, part, away)
 	}
 	require.Equal(t, []string{
 		`"reconcile: failed; trying again and again" product=1001 error=away`,
@@ -94,7 +94,7 @@ func TestEndIsNoFailure(t *testing.T) {
 	w := newWorld()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, w.Pass(ctx, "relay", ctx.Err), context.Canceled)
+	require.ErrorIs(t, w.Pass(ctx, Relay, ctx.Err), context.Canceled)
 	require.Empty(t, w.lines())
 }
 
@@ -106,7 +106,7 @@ func TestPanicIsAnError(t *testing.T) {
 		return nil
 	}
 	for range 2 {
-		err := w.Pass(t.Context(), "relay", pass)
+		err := w.Pass(t.Context(), Relay, pass)
 		var p *PanicError
 		require.ErrorAs(t, err, &p)
 		require.ErrorContains(t, err, "index out of range")

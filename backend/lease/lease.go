@@ -84,9 +84,9 @@ func (l *Lease) Run(ctx context.Context, work func(ctx context.Context, fence in
 		fence, err := l.acquire(ctx)
 		switch {
 		case err == nil || errors.Is(err, ErrTaken):
-			l.passes.Tell(ctx, "lease", "", nil)
+			l.passes.Tell(ctx, duty.Lease, "", nil)
 		default:
-			l.passes.Tell(ctx, "lease", "", lua.Forbidden(ctx, l.redis, err))
+			l.passes.Tell(ctx, duty.Lease, "", lua.Forbidden(ctx, l.redis, err))
 		}
 		if err == nil {
 			l.hold(ctx, asked, fence, work)
@@ -140,7 +140,7 @@ func (l *Lease) keep(ctx context.Context, since time.Time, lost context.CancelCa
 		switch {
 		case err == nil && kept:
 			since = asked
-			l.passes.Tell(ctx, "lease", "", nil)
+			l.passes.Tell(ctx, duty.Lease, "", nil)
 		case err == nil:
 			l.log.Warn("lease lost: somebody else has it", "lease", l.name)
 			lost(errLost)

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/internal/order"
 )
 
@@ -85,8 +86,8 @@ func New() *Metrics {
 	for _, kind := range []DeadKind{DeadMessage, DeadEntry, DeadOrder} {
 		m.dead.WithLabelValues(string(kind))
 	}
-	for _, duty := range duties {
-		m.panics.WithLabelValues(duty)
+	for _, name := range duty.Names() {
+		m.panics.WithLabelValues(name)
 	}
 	for _, result := range []string{"done", "already", "over", "unknown", "conflict", "failed"} {
 		m.settled.WithLabelValues(result)
@@ -139,9 +140,6 @@ func (m *Metrics) Settled(result string, orders int) {
 
 // SettleLag records how long after its commit a batch was moved in Redis.
 func (m *Metrics) SettleLag(d time.Duration) { m.lag.Observe(d.Seconds()) }
-
-// duties are what a backend does again and again, by the names that panics count by.
-var duties = []string{"activities", "consume", "expiry", "fence", "guard", "keeper", "migrate", "presence", "promise", "reconcile", "relay", "settle"}
 
 // Panicked counts a pass of a duty that ended in a panic.
 func (m *Metrics) Panicked(duty string) { m.panics.WithLabelValues(duty).Inc() }

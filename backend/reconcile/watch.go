@@ -190,7 +190,7 @@ func (w *Watch) begin(ctx context.Context, product string, p *plan, job func(con
 		err := duty.Safely(func() error { job(ctx); return nil })
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if w.told.Panicked("reconcile", err, "product", product) {
+		if w.told.Panicked(duty.Reconcile, err, "product", product) {
 			p.rest = time.Now().Add(doubtFor) // or it would be begun again at once
 		}
 		p.busy = false
@@ -207,14 +207,14 @@ func (w *Watch) prove(ctx context.Context, a store.Activity, p *plan, words stri
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {
-		w.told.Tell(ctx, "fence", a.ProductID, nil)
+		w.told.Tell(ctx, duty.Fence, a.ProductID, nil)
 		p.rebuildPause, p.full = retry, time.Now().Add(everyway)
 		return
 	}
 	p.rebuild = time.Now().Add(p.rebuildPause)
 	p.rebuildPause = min(2*p.rebuildPause, longRetry)
 	if !errors.Is(err, fence.ErrBusy) && !errors.Is(err, lua.ErrClosed) {
-		w.told.Tell(ctx, "fence", a.ProductID, fmt.Errorf("nothing is sold: %w", err))
+		w.told.Tell(ctx, duty.Fence, a.ProductID, fmt.Errorf("nothing is sold: %w", err))
 	}
 }
 
@@ -253,6 +253,6 @@ func (w *Watch) inspect(ctx context.Context, a store.Activity, p *plan) {
 		p.settled(began)
 	}
 	if inspected || err != nil {
-		w.told.Tell(ctx, "reconcile", a.ProductID, err)
+		w.told.Tell(ctx, duty.Reconcile, a.ProductID, err)
 	}
 }

@@ -110,9 +110,6 @@ func (s *Settler) Close() {
 	close(s.queue)
 }
 
-// outage is what the log calls a Redis that does not make moves.
-const outage = "settle"
-
 // Run moves what was put, until Close or the end of ctx. While Redis is away, or
 // refuses for a reason that may pass, it tries again for ever.
 func (s *Settler) Run(ctx context.Context) {
@@ -124,7 +121,7 @@ func (s *Settler) Run(ctx context.Context) {
 			if !more {
 				return
 			}
-			_ = s.passes.Pass(ctx, outage, func() error { // what a panic leaves the reconciler finds
+			_ = s.passes.Pass(ctx, duty.Settle, func() error { // what a panic leaves the reconciler finds
 				defer s.pending.Add(-int64(len(b.orders)))
 				for _, g := range group(b.orders) {
 					s.move(ctx, g)
@@ -133,7 +130,7 @@ func (s *Settler) Run(ctx context.Context) {
 				return nil
 			})
 		case <-tick.C: // no call has failed and waits: the end of an outage is told of without a next order
-			s.passes.Tell(ctx, outage, "", nil)
+			s.passes.Tell(ctx, duty.Settle, "", nil)
 		case <-ctx.Done():
 			return
 		}
@@ -205,7 +202,7 @@ func (s *Settler) move(ctx context.Context, p part) {
 		case fault == lua.FaultForbidden && !again:
 			err = lua.Forbidden(ctx, s.redis, err)
 		}
-		s.passes.Tell(ctx, outage, "", err)
+		s.passes.Tell(ctx, duty.Settle, "", err)
 		if !wait(ctx, pause) {
 			return
 		}
