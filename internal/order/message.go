@@ -103,6 +103,13 @@ func MessageHeader(body []byte) (product, activity string) {
 	return string(fields[1]), string(fields[2])
 }
 
+// No order was reserved before this program was, and a clock that is decades ahead
+// makes times that nothing can be judged by: 2020-01-01 and 2099-12-31T23:59:59.999Z.
+const (
+	firstReserved = 1_577_836_800_000
+	lastReserved  = 4_102_444_799_999
+)
+
 // parseEntry returns the order id even with an error, if it could be read.
 func parseEntry(line []byte) (o Order, err error) {
 	fields := bytes.Split(line, []byte{'\t'})
@@ -124,9 +131,9 @@ func parseEntry(line []byte) (o Order, err error) {
 	if o.Claim, err = number(fields[3], MaxQuantity); err != nil {
 		return o, fmt.Errorf("claim: %w", err)
 	}
-	ms, err := number(fields[4], lastMilli)
-	if err != nil {
-		return o, fmt.Errorf("time: %w", err)
+	ms, err := number(fields[4], lastReserved)
+	if err != nil || ms < firstReserved {
+		return o, fmt.Errorf("reserved at %.40q: no time between the years 2020 and 2100, in milliseconds", fields[4])
 	}
 	o.ReservedAt = time.UnixMilli(int64(ms))
 	return o, nil

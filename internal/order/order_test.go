@@ -106,6 +106,9 @@ func TestBadEntriesDoNotHarmTheirNeighbours(t *testing.T) {
 		{"quantity too large", id + "\tu\t1000\t1\t1", id},
 		{"claim 0", id + "\tu\t1\t0\t1", id},
 		{"time after 9999", id + "\tu\t1\t1\t253402300800000", id},
+		{"time of the year 5138", id + "\tu\t1\t1\t99999999999999", id},
+		{"time of the year 2100", id + "\tu\t1\t1\t4102444800000", id},
+		{"time in seconds", id + "\tu\t1\t1\t1794000000", id},
 		{"time huge", id + "\tu\t1\t1\t99999999999999999999", id},
 		{"empty line", "", ""},
 	} {
