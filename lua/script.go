@@ -45,7 +45,8 @@ func run(ctx context.Context, c redis.Scripter, s *redis.Script, product string,
 	return cmd, cmd.Err()
 }
 
-// Load puts all scripts into the server's script cache. It is not needed for
+// Load puts the scripts of a product's stock into the server's script cache; those of
+// limits and notes are not among them. It is not needed for
 // correctness; but from Redis 7.4 on, scripts that came by EVAL may be evicted
 // and loaded ones are not.
 func Load(ctx context.Context, c redis.Scripter) error {
