@@ -105,6 +105,9 @@ func TestDraft(t *testing.T) {
 		{"negative window", func(d *Draft) { d.PayWindow = -time.Second }, "pay_window_seconds"},
 		{"odd window", func(d *Draft) { d.PayWindow = time.Millisecond }, "pay_window_seconds"},
 		{"title of controls", func(d *Draft) { d.Title = "a\nb" }, "title"},
+		{"title that turns the page's text around", func(d *Draft) { d.Title = "a\u202eb" }, "title"},
+		{"title of 255 characters", func(d *Draft) { d.Title = strings.Repeat("秒", order.MaxTitle) }, ""},
+		{"title of 256 characters", func(d *Draft) { d.Title = strings.Repeat("秒", order.MaxTitle+1) }, "title"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := good

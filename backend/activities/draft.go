@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
@@ -54,7 +53,6 @@ func (e *Invalid) Error() string {
 const (
 	allowedID    = "must be 1 to 64 of A-Z a-z 0-9 _ and -"
 	allowedTime  = "must be a time with its zone, in the years 1970 to 9999 UTC, like 2026-11-11T20:00:00+08:00"
-	titleBytes   = 255
 	maxPayWindow = 7 * 24 * time.Hour
 )
 
@@ -68,7 +66,9 @@ func (d Draft) activity(now time.Time) (store.Activity, error) {
 	}
 	check(d.ID == "" || order.ValidProduct(d.ID), "id", d.ID, allowedID)
 	check(order.ValidProduct(d.ProductID), "product_id", d.ProductID, allowedID)
-	check(validTitle(d.Title), "title", d.Title, "must be at most 255 bytes of UTF-8 without control characters")
+	if err := order.CheckTitle(d.Title); err != nil {
+		check(false, "title", d.Title, err.Error())
+	}
 	start, err := time.Parse(time.RFC3339, d.Start)
 	check(err == nil && order.ValidTime(start), "start", d.Start, allowedTime)
 	end, err2 := time.Parse(time.RFC3339, d.End)
@@ -97,11 +97,4 @@ func (d Draft) activity(now time.Time) (store.Activity, error) {
 		State:     store.Scheduled,
 		CreatedAt: now.UTC().Truncate(time.Millisecond),
 	}, nil
-}
-
-func validTitle(title string) bool {
-	if len(title) > titleBytes || !utf8.ValidString(title) {
-		return false
-	}
-	return !strings.ContainsFunc(title, func(r rune) bool { return r < 0x20 || 0x7f <= r && r <= 0x9f })
 }

@@ -31,7 +31,7 @@ type (
 		Body struct {
 			ID               string `json:"id,omitempty" maxLength:"64" doc:"Made if absent."`
 			ProductID        string `json:"product_id" minLength:"1" maxLength:"64"`
-			Title            string `json:"title,omitempty" maxLength:"255"`
+			Title            string `json:"title,omitempty" maxLength:"255" doc:"In characters, without those that are not seen, such as U+202E."`
 			Start            string `json:"start" format:"date-time" doc:"RFC 3339 with a zone."`
 			End              string `json:"end" format:"date-time"`
 			Total            int64  `json:"total" minimum:"1" maximum:"1000000000" doc:"Units to sell."`

@@ -71,7 +71,7 @@ func newCreate(a *app) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&d.ID, "id", "", "activity id, 1 to 64 of A-Z a-z 0-9 _ - (default: made)")
 	f.StringVar(&d.ProductID, "product", "", "product id, 1 to 64 of A-Z a-z 0-9 _ -")
-	f.StringVar(&d.Title, "title", "", "what buyers read, at most 255 bytes")
+	f.StringVar(&d.Title, "title", "", "what buyers read, at most 255 characters, all of them visible")
 	f.StringVar(&d.Start, "start", "", "RFC 3339 time with zone, like 2026-11-11T20:00:00+08:00; or now, or +10m from now")
 	f.StringVar(&d.End, "end", "", "RFC 3339 time with zone, after the start; or +2h from now")
 	f.Int64Var(&d.Total, "total", 0, "units to sell, 1 to 1000000000")

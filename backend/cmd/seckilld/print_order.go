@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seckill-edge/seckill/backend/api"
+	"github.com/seckill-edge/seckill/backend/dead"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
 )
@@ -77,7 +78,7 @@ func (a *app) printRefunds(r api.Refunds) error {
 }
 
 func writeOrder(w io.Writer, o api.Order) {
-	fmt.Fprintf(w, "order\t%s\nproduct\t%s\nactivity\t%s\nuser\t%s\nunits\t%d\n", o.ID, o.ProductID, o.ActivityID, o.UserID, o.Quantity)
+	fmt.Fprintf(w, "order\t%s\nproduct\t%s\nactivity\t%s\nuser\t%s\nunits\t%d\n", o.ID, o.ProductID, o.ActivityID, dead.Escape(o.UserID), o.Quantity)
 	state := o.State
 	if o.Reason != "" {
 		state += ": " + o.Reason
