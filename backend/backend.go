@@ -33,6 +33,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/backend/tide"
+	"github.com/seckill-edge/seckill/internal/listen"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
 )
@@ -219,9 +220,9 @@ func (b *Backend) Addr() string {
 // start only.
 func (b *Backend) Start(ctx context.Context) error {
 	if b.config.Listen != "" {
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", b.config.Listen)
+		listener, err := listen.TCP(ctx, "--listen", b.config.Listen)
 		if err != nil {
-			return fmt.Errorf("listening on %s: %w", b.config.Listen, err)
+			return err
 		}
 		b.listener = listener
 		b.serve()

@@ -37,7 +37,7 @@ func get(t *testing.T, url string) (status int, body string, h http.Header) {
 
 func TestEdgeServesTheShop(t *testing.T) {
 	r := miniredis.RunT(t)
-	address, err := reserve("--listen", "127.0.0.1:0")
+	address, err := reserve(t.Context(), "--listen", "127.0.0.1:0")
 	require.NoError(t, err)
 	e := edge{listen: address, redis: "redis://" + r.Addr(), rabbitmq: "memory:edge", folder: t.TempDir()}
 	require.NoError(t, e.start())

@@ -56,10 +56,10 @@ func start(ctx context.Context, s settings, log *slog.Logger) (*works, error) {
 	w := &works{log: log}
 	var err error
 	// Ports first: a taken one is the likeliest thing to go wrong.
-	if w.shopAt, err = reserve("--listen", s.listen); err != nil {
+	if w.shopAt, err = reserve(ctx, "--listen", s.listen); err != nil {
 		return w, err
 	}
-	if w.console, err = reserve("--console", s.console); err != nil {
+	if w.console, err = reserve(ctx, "--console", s.console); err != nil {
 		return w, err
 	}
 	if err := w.openServers(ctx, s); err != nil {
