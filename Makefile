@@ -59,9 +59,11 @@ caddy: ## Build bin/caddy with the plugin, as xcaddy.toml says
 
 ROUNDS ?= 10
 SEED ?= 1
+LAST ?= 0s
+FIELDS ?= 2
 .PHONY: faults
-faults: servers ## Break everything during sales, ROUNDS times each; ONLY='a;b' chooses kinds
-	go run ./e2e/faults/cmd/faults -rounds $(ROUNDS) -seed $(SEED) -only '$(ONLY)'
+faults: servers ## Break everything during sales, ROUNDS times each; ONLY='a;b' chooses kinds, LAST=60s their length
+	go run ./e2e/faults/cmd/faults -rounds $(ROUNDS) -seed $(SEED) -only '$(ONLY)' -last '$(LAST)' -fields '$(FIELDS)'
 
 STRANGERS ?= 1000000
 WITHIN ?= 110s

@@ -74,8 +74,9 @@ func (c *client) fate(ctx context.Context, edge int, buyer, id string) history.T
 		Status any          `json:"status"` // of a problem it is a number
 		Reason order.Reason `json:"reason"`
 	}
-	out := history.Told{OrderID: id, At: time.Now()}
+	out := history.Told{OrderID: id, Edge: edge, At: time.Now()}
 	out.Status = c.ask(ctx, http.MethodGet, c.edges[edge]+"/seckill/"+c.sale.product+"/orders/"+id, buyer, "", &said)
+	out.End = time.Now()
 	if state, ok := said.Status.(string); ok && out.Status == http.StatusOK {
 		out.State, out.Reason = order.State(state), said.Reason
 	}

@@ -24,6 +24,8 @@ const (
 	// pollers ask for the fates of orders, each every pollEvery.
 	pollers   = 2
 	pollEvery = 25 * time.Millisecond
+	// reminders ask for what is due, all at once if need be.
+	reminders = 8
 )
 
 // crowd is the buyers of one sale and what they were told.
@@ -31,6 +33,7 @@ type crowd struct {
 	*client
 	seed   uint64
 	buyers int
+	think  time.Duration
 	ctx    context.Context
 	rush   atomic.Bool
 	stop   chan struct{}
@@ -41,6 +44,7 @@ type crowd struct {
 	told     []history.Told
 	open     []history.Click // accepted, fate not known yet
 	promised []history.Click // accepted, as they came
+	reminded int             // how many of them have been asked for when they were due
 	healed   time.Time       // zero until the fault is over
 	selling  []time.Time     // each edge's first useful answer after that
 	sellingC chan struct{}   // closed when all have
@@ -48,15 +52,21 @@ type crowd struct {
 }
 
 // gather lets the crowd begin. finish must be called.
-func gather(ctx context.Context, c *client, seed uint64) *crowd {
+// It makes so many clicks a second, as many as it can if that is 0.
+func gather(ctx context.Context, c *client, seed uint64, clicks int) *crowd {
 	w := &crowd{
-		client: c, seed: seed, buyers: int(c.sale.total) * 2, ctx: ctx, stop: make(chan struct{}),
+		client: c, seed: seed, buyers: int(c.sale.total) * 2, think: thinkTime, ctx: ctx, stop: make(chan struct{}),
 		selling: make([]time.Time, len(c.edges)), sellingC: make(chan struct{}), soldOut: make([]bool, len(c.edges)),
+	}
+	if clicks > 0 {
+		w.think = clickers * time.Second / time.Duration(clicks)
 	}
 	for i := range clickers {
 		w.work.Go(func() { w.shop(rand.New(rand.NewPCG(seed, uint64(i)))) })
 	}
-	w.work.Go(w.remind)
+	for range reminders {
+		w.work.Go(w.remind)
+	}
 	for i := range pollers {
 		w.work.Go(func() { w.poll(rand.New(rand.NewPCG(seed, uint64(1000+i)))) })
 	}
@@ -80,17 +90,17 @@ func (w *crowd) shop(r *rand.Rand) {
 		if r.IntN(5) == 0 {
 			w.buy(r, buyer, quantity) // once more, in case it helps
 		}
-		if !w.rest(w.think()) {
+		if !w.rest(w.thinking()) {
 			return
 		}
 	}
 }
 
-func (w *crowd) think() time.Duration {
+func (w *crowd) thinking() time.Duration {
 	if w.rush.Load() {
 		return time.Millisecond
 	}
-	return thinkTime
+	return w.think
 }
 
 // buy clicks until there is a real answer, at one edge after the other.
@@ -197,14 +207,9 @@ func (w *crowd) poll(r *rand.Rand) {
 // remind asks for the fate of each order when it has been promised, while the fault
 // may last.
 func (w *crowd) remind() {
-	for n := 0; ; {
-		w.mu.Lock()
-		var c history.Click
-		if n < len(w.promised) {
-			c = w.promised[n]
-		}
-		w.mu.Unlock()
-		if c.OrderID == "" {
+	for {
+		c, n, ok := w.nextPromised()
+		if !ok {
 			if !w.rest(pollEvery) {
 				return
 			}
@@ -217,8 +222,18 @@ func (w *crowd) remind() {
 		w.mu.Lock()
 		w.told = append(w.told, told)
 		w.mu.Unlock()
-		n++
 	}
+}
+
+// nextPromised takes the next order to ask for when it is due.
+func (w *crowd) nextPromised() (c history.Click, n int, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n = w.reminded; n == len(w.promised) {
+		return c, n, false
+	}
+	w.reminded++
+	return w.promised[n], n, true
 }
 
 func final(t history.Told) bool { return t.Status == http.StatusOK && t.State != order.Queued }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/e2e/history"
+	"github.com/seckill-edge/seckill/e2e/stack"
 )
 
 func TestMain(m *testing.M) {
@@ -22,6 +24,11 @@ func TestMain(m *testing.M) {
 		fmt.Println("the faults need real servers; run without -short")
 		os.Exit(0)
 	}
+	var err error
+	if programs, err = os.MkdirTemp("", "seckill-programs-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
 	if shared != nil {
 		if err := shared.Close(); err != nil {
@@ -29,13 +36,15 @@ func TestMain(m *testing.M) {
 			code = max(code, 1)
 		}
 	}
+	_ = os.RemoveAll(programs)
 	os.Exit(code)
 }
 
 var (
-	shared *Field
-	start  sync.Once
-	failed error
+	programs string // the folder they are built in
+	shared   *Field
+	start    sync.Once
+	failed   error
 )
 
 // field is the one field of all tests.
@@ -45,7 +54,9 @@ func field(t *testing.T) *Field {
 		// Not the test's context: the field outlives it.
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
-		shared, failed = Open(ctx, "")
+		if failed = stack.Build(ctx, programs, true); failed == nil {
+			shared, failed = Open(ctx, programs, Promise())
+		}
 	})
 	require.NoError(t, failed)
 	return shared
@@ -74,7 +85,7 @@ func TestASaleSurvivesDeathsAt(t *testing.T) {
 
 func survive(t *testing.T, name string) {
 	f := field(t)
-	for _, k := range Kinds() {
+	for _, k := range Kinds(Promise()) {
 		if k.Name != name {
 			continue
 		}
@@ -84,7 +95,10 @@ func survive(t *testing.T, name string) {
 			Matrix{Logs: dir, Out: os.Stderr}.keep(f, &r)
 		}
 		require.NoError(t, r.Err, "seed %d", r.Seed)
-		require.Empty(t, r.Violations, "seed %d", r.Seed)
+		// What programs say of a fault is judged by the whole matrix: it needs faults
+		// that last.
+		broken := slices.DeleteFunc(r.Violations, func(v history.Violation) bool { return v.Kind == history.Untrue })
+		require.Empty(t, broken, "seed %d", r.Seed)
 		require.Positive(t, r.Orders)
 		return
 	}
@@ -103,7 +117,7 @@ func TestASeedMakesAPlan(t *testing.T) {
 
 func TestKindsHaveNamesOfTheirOwn(t *testing.T) {
 	seen := map[string]bool{}
-	for _, k := range Kinds() {
+	for _, k := range Kinds(Promise()) {
 		require.False(t, seen[k.Name], k.Name)
 		seen[k.Name] = true
 		require.Less(t, k.Last[0], k.Last[1], k.Name)
@@ -121,12 +135,14 @@ func TestTheLastLineAndTheExitStatusFollowTheRounds(t *testing.T) {
 		line    string
 		clean   bool
 	}{
-		{"clean", []Result{{Kind: "a"}, {Kind: "a"}, {Kind: "b"}}, "kinds=2 rounds=3 lost=0 oversold=0 duplicated=0 stuck=0", true},
-		{"lost", []Result{v(history.Lost)}, "kinds=1 rounds=1 lost=1 oversold=0 duplicated=0 stuck=0", false},
-		{"oversold", []Result{v(history.Oversold)}, "kinds=1 rounds=1 lost=0 oversold=1 duplicated=0 stuck=0", false},
-		{"duplicated", []Result{v(history.Duplicated)}, "kinds=1 rounds=1 lost=0 oversold=0 duplicated=1 stuck=0", false},
-		{"stuck", []Result{v(history.Stuck)}, "kinds=1 rounds=1 lost=0 oversold=0 duplicated=0 stuck=1", false},
-		{"not played", []Result{{Kind: "a", Err: os.ErrClosed}}, "kinds=1 rounds=1 lost=0 oversold=0 duplicated=0 stuck=1", false},
+		{"clean", []Result{{Kind: "a"}, {Kind: "a"}, {Kind: "b"}}, "kinds=2 rounds=3 lost=0 oversold=0 duplicated=0 stuck=0 late=0 untrue=0", true},
+		{"lost", []Result{v(history.Lost)}, "kinds=1 rounds=1 lost=1 oversold=0 duplicated=0 stuck=0 late=0 untrue=0", false},
+		{"oversold", []Result{v(history.Oversold)}, "kinds=1 rounds=1 lost=0 oversold=1 duplicated=0 stuck=0 late=0 untrue=0", false},
+		{"duplicated", []Result{v(history.Duplicated)}, "kinds=1 rounds=1 lost=0 oversold=0 duplicated=1 stuck=0 late=0 untrue=0", false},
+		{"stuck", []Result{v(history.Stuck)}, "kinds=1 rounds=1 lost=0 oversold=0 duplicated=0 stuck=1 late=0 untrue=0", false},
+		{"late", []Result{v(history.Late)}, "kinds=1 rounds=1 lost=0 oversold=0 duplicated=0 stuck=0 late=1 untrue=0", false},
+		{"untrue", []Result{v(history.Untrue)}, "kinds=1 rounds=1 lost=0 oversold=0 duplicated=0 stuck=0 late=0 untrue=1", false},
+		{"not played", []Result{{Kind: "a", Err: os.ErrClosed}}, "kinds=1 rounds=1 lost=0 oversold=0 duplicated=0 stuck=1 late=0 untrue=0", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			total := Matrix{Out: t.Output(), Rounds: 1}.report(test.results)

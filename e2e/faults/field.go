@@ -27,10 +27,20 @@ import (
 const (
 	edges    = 2
 	backends = 2
-	// resolveWithin is the edges' promise in these sales, shorter than the default
-	// so that a round is.
-	resolveWithin = 12 * time.Second
 )
+
+// Promise is the edges' resolve_within in these sales, unless told otherwise: shorter
+// than the default so that a round is, longer on a slow machine.
+func Promise() time.Duration { return scaled(12 * time.Second).Round(time.Second) }
+
+// slowest is the slowest machine for which time is given: one that is slower is full
+// of somebody else's work for a moment.
+const slowest = 7
+
+// scaled is d on two quiet cores, and longer on a slow machine.
+func scaled(d time.Duration) time.Duration {
+	return min(servicetest.Scaled(d), slowest*d)
+}
 
 // Field is a whole product to break, reused from round to round; each round
 // sells a product of its own. It is not safe for concurrent use.
@@ -42,10 +52,11 @@ type Field struct {
 	fsync string
 }
 
-// Open starts a field in a folder of its own below dir ("" means the system's
-// folder for temporary files). Close must be called, also after an error.
-func Open(ctx context.Context, dir string) (*Field, error) {
-	dir, err := os.MkdirTemp(dir, "seckill-faults-")
+// Open starts a field in a folder of its own among the system's temporary files,
+// with programs that stack.Build has built in a folder, with kill points. The edges
+// promise a fate within so long. Close must be called, also after an error.
+func Open(ctx context.Context, programs string, within time.Duration) (*Field, error) {
+	dir, err := os.MkdirTemp("", "seckill-faults-")
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +65,8 @@ func Open(ctx context.Context, dir string) (*Field, error) {
 	}
 	f := &Field{fsync: everysec}
 	if f.Stack, err = stack.Start(ctx, dir, stack.Options{
-		Proxied: true, KillPoints: true, Caddyfile: caddyfile(),
-		RedisArgs: redisArgs(everysec), BackendArgs: []string{"--resolve-within", resolveWithin.String()},
+		Proxied: true, Programs: programs, Caddyfile: caddyfile(within),
+		RedisArgs: redisArgs(everysec), BackendArgs: []string{"--resolve-within", within.String()},
 	}); err != nil {
 		return f, err
 	}
@@ -76,8 +87,13 @@ func Open(ctx context.Context, dir string) (*Field, error) {
 	return f, nil
 }
 
+// Our own user of Redis keeps his rights when the programs lose theirs.
+const kitUser, kitPassword = "kit", "kit"
+
 func clientOf(r *servicetest.Redis) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: r.Addr(), Protocol: 2, MaxRetries: -1, ReadTimeout: 5 * time.Second})
+	return redis.NewClient(&redis.Options{
+		Addr: r.Addr(), Username: kitUser, Password: kitPassword, Protocol: 2, MaxRetries: -1, ReadTimeout: 5 * time.Second,
+	})
 }
 
 // startRedis starts a further Redis beside the field's own.
@@ -135,10 +151,10 @@ func witness(dsn string) (*sql.DB, error) {
 }
 
 // caddyfile is the repository's, with the shorter promise.
-func caddyfile() []byte {
+func caddyfile(within time.Duration) []byte {
 	const line = "\t\tlimit ip {$SECKILL_LIMIT_IP:20/1s burst 40}\n"
 	return []byte(strings.Replace(string(seckill.Caddyfile), line,
-		line+"\t\tresolve_within "+resolveWithin.String()+"\n", 1))
+		line+"\t\tresolve_within "+within.String()+"\n", 1))
 }
 
 // The two ways Redis can keep its append-only file.
@@ -148,7 +164,8 @@ const (
 )
 
 func redisArgs(fsync string) []string {
-	return []string{"--appendfsync", fsync, "--enable-debug-command", "local", "--maxmemory-policy", "noeviction"}
+	return []string{"--appendfsync", fsync, "--enable-debug-command", "local", "--maxmemory-policy", "noeviction",
+		"--user", kitUser, "on", ">" + kitPassword, "~*", "&*", "+@all"}
 }
 
 // setFsync changes how Redis keeps its file, now and after a restart.

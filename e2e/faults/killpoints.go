@@ -5,16 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/seckill-edge/seckill/e2e/history"
 	"github.com/seckill-edge/seckill/e2e/proxy"
 	"github.com/seckill-edge/seckill/internal/killpoint"
 )
 
 // dieWithin bounds how long a process may take to come to its kill point under
-// load. The relay's is the farthest: its orders must be old enough first.
+// load on two quiet cores. The relay's is the farthest: its orders must be old enough first.
 const dieWithin = 20 * time.Second
 
 // killKinds are deaths at a named line of our own code.
@@ -44,6 +46,7 @@ func edgeDies(place string) func(*Field, *rand.Rand) Fault {
 			},
 			Inject: func(ctx context.Context) error { return dies(ctx, place, e.Done()) },
 			Heal:   func(ctx context.Context) error { return f.StartEdge(ctx, e) },
+			Breaks: []history.Outage{breaks(history.Program, history.Fitful, edgeName(slices.Index(f.Edges, e)))},
 		}
 	}
 }
@@ -77,13 +80,14 @@ func backendDies(place string, bring, after func(*Field) error) func(*Field, *ra
 				}
 				return errors.Join(errs...)
 			},
+			Breaks: []history.Outage{breaks(history.Program, history.Fitful, backendName(0), backendName(1))},
 		}
 	}
 }
 
 // dies waits for the first of some processes to end.
 func dies(ctx context.Context, place string, done ...<-chan struct{}) error {
-	timer := time.NewTimer(dieWithin)
+	timer := time.NewTimer(scaled(dieWithin))
 	defer timer.Stop()
 	if len(done) == 1 {
 		done = append(done, nil)
@@ -94,7 +98,7 @@ func dies(ctx context.Context, place string, done ...<-chan struct{}) error {
 	case <-done[1]:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("nobody came to %s within %v", place, dieWithin)
+		return fmt.Errorf("nobody came to %s within %v", place, scaled(dieWithin))
 	case <-ctx.Done():
 		return ctx.Err()
 	}

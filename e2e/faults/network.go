@@ -7,28 +7,40 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seckill-edge/seckill/e2e/history"
 	"github.com/seckill-edge/seckill/e2e/proxy"
 	"github.com/seckill-edge/seckill/e2e/stack"
 )
 
 // pick takes one line out of a program's.
-type pick func(stack.Lines) *proxy.Proxy
+type pick struct {
+	server history.Server
+	of     func(stack.Lines) *proxy.Proxy
+}
 
-func toRedis(l stack.Lines) *proxy.Proxy    { return l.Redis }
-func toRabbitMQ(l stack.Lines) *proxy.Proxy { return l.RabbitMQ }
-func toDatabase(l stack.Lines) *proxy.Proxy { return l.Database }
+var (
+	toRedis    = pick{history.Redis, func(l stack.Lines) *proxy.Proxy { return l.Redis }}
+	toRabbitMQ = pick{history.Broker, func(l stack.Lines) *proxy.Proxy { return l.RabbitMQ }}
+	toDatabase = pick{history.Database, func(l stack.Lines) *proxy.Proxy { return l.Database }}
+)
+
+// wire is the line of one program.
+type wire struct {
+	*proxy.Proxy
+	program string
+}
 
 // lines are those between some programs and one server: of all edges, all
 // backends, all of both, or one program.
-func (f *Field) lines(p pick, r *rand.Rand) []*proxy.Proxy {
-	var ofEdges, ofBackends []*proxy.Proxy
-	for _, e := range f.Edges {
-		if line := p(e.Lines); line != nil {
-			ofEdges = append(ofEdges, line)
+func (f *Field) lines(p pick, r *rand.Rand) []wire {
+	var ofEdges, ofBackends []wire
+	for i, e := range f.Edges {
+		if l := p.of(e.Lines); l != nil {
+			ofEdges = append(ofEdges, wire{l, edgeName(i)})
 		}
 	}
-	for _, b := range f.Backends {
-		ofBackends = append(ofBackends, p(b.Lines))
+	for i, b := range f.Backends {
+		ofBackends = append(ofBackends, wire{p.of(b.Lines), backendName(i)})
 	}
 	all := slices.Concat(ofEdges, ofBackends)
 	switch n := r.IntN(4); {
@@ -39,11 +51,11 @@ func (f *Field) lines(p pick, r *rand.Rand) []*proxy.Proxy {
 	case n == 2:
 		return ofBackends
 	}
-	return []*proxy.Proxy{all[r.IntN(len(all))]}
+	return []wire{all[r.IntN(len(all))]}
 }
 
 // spoiled treats lines in a way that is drawn.
-func spoiled(p pick, draw func(*rand.Rand) proxy.Mode) func(*Field, *rand.Rand) Fault {
+func spoiled(p pick, cause history.Cause, draw func(*rand.Rand) proxy.Mode) func(*Field, *rand.Rand) Fault {
 	return func(f *Field, r *rand.Rand) Fault {
 		lines, mode := f.lines(p, r), draw(r)
 		set := func(m proxy.Mode) error {
@@ -53,7 +65,15 @@ func spoiled(p pick, draw func(*rand.Rand) proxy.Mode) func(*Field, *rand.Rand) 
 			}
 			return errors.Join(errs...)
 		}
+		// All of its backends without a database are the database's absence.
+		broken := breaks(p.server, cause)
+		if everybody := len(f.Edges) + len(f.Backends); len(lines) < everybody && (p.server != history.Database || len(lines) < len(f.Backends)) {
+			for _, l := range lines {
+				broken.Programs = append(broken.Programs, l.program)
+			}
+		}
 		return Fault{
+			Breaks: []history.Outage{broken},
 			Inject: func(context.Context) error { return set(mode) },
 			Heal:   func(context.Context) error { return set(proxy.Mode{}) },
 		}
@@ -85,8 +105,9 @@ func deaf(r *rand.Rand) proxy.Mode {
 // and dies with what it knows of them.
 func deafAndKilled(f *Field, r *rand.Rand) Fault {
 	e, after := f.Edges[r.IntN(len(f.Edges))], between(r, short)
-	line := e.Redis
+	line, name := e.Redis, edgeName(slices.Index(f.Edges, e))
 	return Fault{
+		Breaks: []history.Outage{breaks(history.Redis, history.Fitful, name), breaks(history.Program, history.Fitful, name)},
 		Inject: func(ctx context.Context) error {
 			if err := line.Set(proxy.Mode{Down: proxy.Way{Deaf: true}}); err != nil {
 				return err
@@ -99,15 +120,15 @@ func deafAndKilled(f *Field, r *rand.Rand) Fault {
 
 func networkKinds() []Kind {
 	return []Kind{
-		{Name: "line to redis cut", Last: short, Make: spoiled(toRedis, cut)},
-		{Name: "line to redis slow", Last: long, Make: spoiled(toRedis, slow)},
-		{Name: "line to redis deaf", Last: short, Make: spoiled(toRedis, deaf)},
+		{Name: "line to redis cut", Last: short, Make: spoiled(toRedis, history.Away, cut)},
+		{Name: "line to redis slow", Last: long, Make: spoiled(toRedis, history.Fitful, slow)},
+		{Name: "line to redis deaf", Last: short, Make: spoiled(toRedis, history.Silent, deaf)},
 		{Name: "line to redis deaf, edge killed", Last: short, Make: deafAndKilled},
-		{Name: "line to rabbitmq cut", Last: long, Make: spoiled(toRabbitMQ, cut)},
-		{Name: "line to rabbitmq slow", Last: long, Make: spoiled(toRabbitMQ, slow)},
-		{Name: "line to rabbitmq deaf", Last: long, Make: spoiled(toRabbitMQ, deaf)},
-		{Name: "line to mariadb cut", Last: long, Make: spoiled(toDatabase, cut)},
-		{Name: "line to mariadb slow", Last: long, Make: spoiled(toDatabase, slow)},
-		{Name: "line to mariadb deaf", Last: long, Make: spoiled(toDatabase, deaf)},
+		{Name: "line to rabbitmq cut", Last: long, Make: spoiled(toRabbitMQ, history.Away, cut)},
+		{Name: "line to rabbitmq slow", Last: long, Make: spoiled(toRabbitMQ, history.Fitful, slow)},
+		{Name: "line to rabbitmq deaf", Last: long, Make: spoiled(toRabbitMQ, history.Silent, deaf)},
+		{Name: "line to mariadb cut", Last: long, Make: spoiled(toDatabase, history.Away, cut)},
+		{Name: "line to mariadb slow", Last: long, Make: spoiled(toDatabase, history.Fitful, slow)},
+		{Name: "line to mariadb deaf", Last: long, Make: spoiled(toDatabase, history.Silent, deaf)},
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/seckill-edge/seckill/e2e/history"
 )
 
 // sqlTables are what a backup of the database holds. The activities come first: who
@@ -18,6 +20,7 @@ var sqlTables = []string{"activities", "orders", "payments", "tide"}
 func restored(f *Field, r *rand.Rand) Fault {
 	older := between(r, [2]time.Duration{time.Second, 2 * time.Second})
 	return Fault{
+		Breaks: []history.Outage{breaks(history.Database, history.Forgets)},
 		Inject: func(ctx context.Context) error {
 			for _, name := range sqlTables {
 				if _, err := f.db.ExecContext(ctx, "CREATE OR REPLACE TABLE saved_"+name+" LIKE "+name); err != nil {

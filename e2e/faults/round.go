@@ -7,19 +7,21 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/seckill-edge/seckill/e2e/history"
+	"github.com/seckill-edge/seckill/internal/order"
 )
 
 const (
-	// sellWithin is how soon after the heal every edge must sell again.
+	// On two quiet cores; a slow machine has longer. sellWithin is how soon after the heal every edge must sell again.
 	sellWithin = 40 * time.Second
 	// bound is how long after the heal all must be at rest and every fate known.
 	bound = 45 * time.Second
 	// rushFor bounds the final rush on what is left.
 	rushFor = 3 * time.Second
-	// roundFor bounds a whole round.
+	// roundFor bounds a whole round, beside the fault itself.
 	roundFor = 3 * time.Minute
 )
 
@@ -42,6 +44,12 @@ type Result struct {
 // Failed says whether anything is wrong.
 func (r *Result) Failed() bool { return r.Err != nil || len(r.Violations) > 0 }
 
+// lingers says that what is wrong may outlive the round, unlike what was late or
+// untrue.
+func (r *Result) lingers() bool {
+	return r.Err != nil || len(r.Violations) > r.Count(history.Late)+r.Count(history.Untrue)
+}
+
 // plan is everything a seed chooses beside the fault itself.
 type plan struct {
 	total        int64
@@ -56,7 +64,10 @@ func makePlan(k Kind, seed uint64) plan {
 	_, _ = name.Write([]byte(k.Name))
 	r := rand.New(rand.NewPCG(seed, name.Sum64()))
 	p := plan{total: 300 + r.Int64N(1200), limit: 1 + r.IntN(3), crowd: r.Uint64()}
-	p.before = between(r, [2]time.Duration{200 * time.Millisecond, 1500 * time.Millisecond})
+	if k.Total > 0 {
+		p.total = k.Total
+	}
+	p.before = between(r, k.before())
 	p.last = between(r, k.Last)
 	p.r = r
 	return p
@@ -65,7 +76,7 @@ func makePlan(k Kind, seed uint64) plan {
 // Play plays one round of a kind: a sale, a fault in the middle, its heal, a rush
 // on what is left, and the judgement.
 func (f *Field) Play(ctx context.Context, k Kind, seed uint64) Result {
-	ctx, cancel := context.WithTimeout(ctx, roundFor)
+	ctx, cancel := context.WithTimeout(ctx, scaled(roundFor)+k.Last[1])
 	defer cancel()
 	begun := time.Now()
 	out := Result{Kind: k.Name, Seed: seed}
@@ -75,78 +86,131 @@ func (f *Field) Play(ctx context.Context, k Kind, seed uint64) Result {
 }
 
 func (f *Field) play(ctx context.Context, k Kind, p plan, out *Result) (err error) {
-	fsync := k.Fsync
-	if fsync == "" {
-		fsync = everysec
-	}
-	if err := f.setFsync(ctx, fsync); err != nil {
+	fault, err := f.prepare(ctx, k, p)
+	if err != nil {
 		return err
 	}
 	_, deadBefore, err := f.depth()
 	if err != nil {
 		return err
 	}
-	fault := k.Make(f, p.r)
-	if fault.Prepare != nil {
-		if err := fault.Prepare(ctx); err != nil {
-			return fmt.Errorf("preparing: %w", err)
+	var markets []*market
+	defer func() {
+		for _, m := range markets {
+			m.client.close()
+			err = errors.Join(err, f.close(context.WithoutCancel(ctx), m.sale))
+		}
+	}()
+	for range max(k.Products, 1) {
+		s, err := f.open(ctx, p.total, p.limit)
+		if err != nil {
+			return err
+		}
+		markets = append(markets, &market{sale: s, client: newClient(f.edgeURLs(), s)})
+	}
+	if err := f.sell(ctx, k, p, fault, markets, out); err != nil {
+		return err
+	}
+	for _, m := range markets {
+		if err := f.judge(ctx, k, m, deadBefore, out); err != nil {
+			return err
 		}
 	}
-	s, err := f.open(ctx, p.total, p.limit)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.close(context.WithoutCancel(ctx), s)) }()
-
-	c := newClient(f.edgeURLs(), s)
-	defer c.close()
-	crowd := gather(ctx, c, p.crowd)
-	healed, err := f.breakAndHeal(ctx, fault, p, crowd)
-	if err == nil {
-		f.awaitSelling(ctx, crowd)
-		rush(ctx, crowd)
-	}
-	crowd.finish()
-	if err != nil {
-		return err
-	}
-
-	h := &history.History{
-		Total: p.total, Limit: p.limit, Forgetful: k.Forgetful, Promise: k.Promise, Unheard: unheard, Healed: healed, Bound: bound,
-		Clicks: crowd.clicks, Told: crowd.told,
-	}
-	if err := f.await(ctx, s, h); err != nil {
-		return err
-	}
-	out.Settled = h.End.At.Sub(healed)
-	h.Told = append(h.Told, lastWords(ctx, c, h.Clicks, func(click history.Click) time.Time {
-		if last := healed.Add(bound); last.After(click.ResolveBy) {
-			return last
-		}
-		return click.ResolveBy
-	})...)
-	// Copies of orders that are stored may still have come.
-	if err := f.await(ctx, s, h); err != nil {
-		return err
-	}
-	if h.End.Drift, err = f.drift(ctx, s); err != nil {
-		return err
-	}
-	h.End.Dead -= deadBefore
-	if k.DeadLetters {
-		h.End.Dead = 0
-	}
-	var last time.Time
-	if last, h.End.Selling = crowd.recovered(); h.End.Selling {
-		out.Recovery = max(0, last.Sub(healed))
-	}
-	out.count(h.Clicks)
-	out.Verdict = history.Check(h)
 	return nil
 }
 
+// prepare makes the fault of a round, and what it needs.
+func (f *Field) prepare(ctx context.Context, k Kind, p plan) (Fault, error) {
+	fsync := k.Fsync
+	if fsync == "" {
+		fsync = everysec
+	}
+	if err := f.setFsync(ctx, fsync); err != nil {
+		return Fault{}, err
+	}
+	fault := k.Make(f, p.r)
+	if fault.Prepare != nil {
+		if err := fault.Prepare(ctx); err != nil {
+			return fault, fmt.Errorf("preparing: %w", err)
+		}
+	}
+	return fault, nil
+}
+
+// sell lets the crowds buy, breaks something meanwhile and heals it, and notes what
+// all were told and what the programs said.
+func (f *Field) sell(ctx context.Context, k Kind, p plan, fault Fault, markets []*market, out *Result) error {
+	w, err := f.watch(ctx, markets)
+	if err != nil {
+		return err
+	}
+	for i, m := range markets {
+		m.crowd = gather(ctx, m.client, p.crowd+uint64(i), k.Clicks)
+	}
+	outages, err := f.breakAndHeal(ctx, fault, p, markets)
+	if err == nil {
+		f.awaitSelling(ctx, markets)
+		if k.Clicks == 0 {
+			rush(ctx, markets)
+		}
+	}
+	for _, m := range markets {
+		m.crowd.finish()
+	}
+	if err == nil {
+		err = f.settle(ctx, k, outages, markets)
+	}
+	statements, lines, watchErr := w.finish()
+	if err := errors.Join(err, watchErr); err != nil {
+		return err
+	}
+	for _, m := range markets {
+		m.history.Statements, m.history.Lines = about(statements, m.product), lines
+		statements, lines = rest(statements), nil // those of no product are judged once
+		out.Recovery = max(out.Recovery, m.history.SellsAgain.Sub(m.history.Healed))
+	}
+	return nil
+}
+
+// settle begins the histories, and waits until the markets are at rest.
+func (f *Field) settle(ctx context.Context, k Kind, outages []history.Outage, markets []*market) error {
+	healed := outages[len(outages)-1].Healed
+	for _, m := range markets {
+		h := &history.History{
+			Total: m.total, Limit: m.limit, Forgetful: k.Forgetful, Holds: k.Holds, Plenty: k.Plenty, Unheard: unheard,
+			Outages: outages, Healed: healed, Bound: scaled(bound), Backends: len(f.Backends),
+			Clicks: m.crowd.clicks, Told: m.crowd.told,
+		}
+		if at, selling := m.crowd.recovered(); selling {
+			h.SellsAgain = at
+		}
+		m.history = h
+		if err := f.await(ctx, m.sale, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add joins the verdict on one more product.
+func (r *Result) add(v history.Verdict) {
+	r.Violations = append(r.Violations, v.Violations...)
+	r.Orders += v.Orders
+	r.Units += v.Units
+	r.GivenUp += v.GivenUp
+	for why, n := range v.Refused {
+		if r.Refused == nil {
+			r.Refused = map[order.Reason]int{}
+		}
+		r.Refused[why] += n
+	}
+	if v.Age > r.Age {
+		r.Slowest, r.Age = v.Slowest, v.Age
+	}
+}
+
 func (r *Result) count(clicks []history.Click) {
-	r.Clicks = len(clicks)
+	r.Clicks += len(clicks)
 	for i := range clicks {
 		switch clicks[i].Status {
 		case 0:
@@ -165,61 +229,61 @@ func (f *Field) edgeURLs() []string {
 	return urls
 }
 
-// breakAndHeal waits for the moment, breaks, waits, heals, and tells the crowd.
-func (f *Field) breakAndHeal(ctx context.Context, fault Fault, p plan, w *crowd) (healed time.Time, err error) {
+// breakAndHeal waits for the moment, breaks, waits, heals, and tells the crowds. It
+// returns what was broken, and when: one outage at least.
+func (f *Field) breakAndHeal(ctx context.Context, fault Fault, p plan, markets []*market) ([]history.Outage, error) {
 	if err := pause(ctx, p.before); err != nil {
-		return healed, err
+		return nil, err
 	}
+	begun := time.Now()
 	if err := fault.Inject(ctx); err != nil {
 		err = fmt.Errorf("injecting: %w", err)
 		if fault.Heal != nil {
 			err = errors.Join(err, fault.Heal(ctx))
 		}
-		return healed, err
+		return nil, err
 	}
+	broken := time.Now()
 	if err := pause(ctx, p.last); err != nil {
-		return healed, err
+		return nil, err
 	}
+	healing := time.Now()
 	if fault.Heal != nil {
 		if err := fault.Heal(ctx); err != nil {
-			return healed, fmt.Errorf("healing: %w", err)
+			return nil, fmt.Errorf("healing: %w", err)
 		}
 	}
-	healed = time.Now()
-	w.isHealed(healed)
-	return healed, nil
+	healed := time.Now()
+	for _, m := range markets {
+		m.crowd.isHealed(healed)
+	}
+	return stamp(fault.Breaks, begun, broken, healing, healed), nil
 }
 
-func (f *Field) awaitSelling(ctx context.Context, w *crowd) {
-	ctx, cancel := context.WithTimeout(ctx, sellWithin)
+func (f *Field) awaitSelling(ctx context.Context, markets []*market) {
+	ctx, cancel := context.WithTimeout(ctx, scaled(sellWithin))
 	defer cancel()
-	select {
-	case <-w.sellingC:
-	case <-ctx.Done():
+	for _, m := range markets {
+		select {
+		case <-m.crowd.sellingC:
+		case <-ctx.Done():
+		}
 	}
 }
 
 // rush lets everybody click as fast as they can until all is sold out.
-func rush(ctx context.Context, w *crowd) {
-	w.rush.Store(true)
-	for end := time.Now().Add(rushFor); time.Now().Before(end) && !w.allSoldOut(); {
+func rush(ctx context.Context, markets []*market) {
+	sold := func(m *market) bool { return m.crowd.allSoldOut() }
+	for _, m := range markets {
+		m.crowd.rush.Store(true)
+	}
+	for end := time.Now().Add(rushFor); time.Now().Before(end) && !all(markets, sold); {
 		if pause(ctx, 50*time.Millisecond) != nil {
 			return
 		}
 	}
 }
 
-// await reads the stores until they are at rest, or have had their time.
-func (f *Field) await(ctx context.Context, s sale, h *history.History) (err error) {
-	for end := h.Healed.Add(h.Bound); ; {
-		if h.End, err = f.read(ctx, s); err == nil && atRest(&h.End) {
-			return nil
-		}
-		if time.Now().After(end) {
-			return err
-		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
-			return err
-		}
-	}
+func all(markets []*market, is func(*market) bool) bool {
+	return !slices.ContainsFunc(markets, func(m *market) bool { return !is(m) })
 }

@@ -12,14 +12,15 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seckill-edge/seckill/e2e/history"
 	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
 // command is a fault that one server is told to have.
-func command(inject, heal func(context.Context, *Field) error) func(*Field, *rand.Rand) Fault {
+func command(inject, heal func(context.Context, *Field) error, broken ...history.Outage) func(*Field, *rand.Rand) Fault {
 	return func(f *Field, _ *rand.Rand) Fault {
-		fault := Fault{Inject: func(ctx context.Context) error { return inject(ctx, f) }}
+		fault := Fault{Inject: func(ctx context.Context) error { return inject(ctx, f) }, Breaks: broken}
 		if heal != nil {
 			fault.Heal = func(ctx context.Context) error { return heal(ctx, f) }
 		}
@@ -38,14 +39,11 @@ func redisSays(args ...any) func(context.Context, *Field) error {
 }
 
 func redisKinds() []Kind {
+	forgets := breaks(history.Redis, history.Forgets)
 	return []Kind{
 		{Name: "redis sleeps", Last: moment, Make: sleeping},
-		{Name: "redis out of memory", Last: short, Make: command(redisSays("CONFIG", "SET", "maxmemory", "1mb"), redisSays("CONFIG", "SET", "maxmemory", "0"))},
-		// A replica whose master is away.
-		{Name: "redis read-only", Last: short, Make: command(redisSays("REPLICAOF", "127.0.0.1", "1"), redisSays("REPLICAOF", "NO", "ONE"))},
-		{Name: "redis without replicas", Last: short, Make: command(redisSays("CONFIG", "SET", "min-replicas-to-write", "1"), redisSays("CONFIG", "SET", "min-replicas-to-write", "0"))},
-		{Name: "redis forgets scripts", Last: moment, Make: command(redisSays("SCRIPT", "FLUSH"), nil)},
-		{Name: "redis emptied", Last: moment, Make: command(redisSays("FLUSHALL"), nil)},
+		{Name: "redis forgets scripts", Last: moment, Make: command(redisSays("SCRIPT", "FLUSH"), nil, breaks(history.Redis, history.Fitful))},
+		{Name: "redis emptied", Last: moment, Make: command(redisSays("FLUSHALL"), nil, forgets)},
 		{Name: "redis loses a key", Last: moment, Make: losing},
 		{Name: "redis fails over", Last: moment, Make: failingOver},
 	}
@@ -54,18 +52,24 @@ func redisKinds() []Kind {
 // sleeping blocks Redis for a drawn time, by its own command.
 func sleeping(f *Field, r *rand.Rand) Fault {
 	length := between(r, long)
-	return Fault{Inject: func(ctx context.Context) error {
-		return redisSays("DEBUG", "SLEEP", fmt.Sprintf("%.2f", length.Seconds()))(ctx, f)
-	}}
+	return Fault{
+		Inject: func(ctx context.Context) error {
+			return redisSays("DEBUG", "SLEEP", fmt.Sprintf("%.2f", length.Seconds()))(ctx, f)
+		},
+		Breaks: []history.Outage{breaks(history.Redis, history.Fitful)},
+	}
 }
 
 // losing deletes one key of the product that is sold.
 func losing(f *Field, r *rand.Rand) Fault {
 	which := r.IntN(6)
-	return Fault{Inject: func(ctx context.Context) error {
-		k := lua.KeysOf(fmt.Sprint("p", f.sales))
-		return redisSays("DEL", []string{k.Activity, k.Stock, k.Frozen, k.Sold, k.Users, k.Outbox}[which])(ctx, f)
-	}}
+	return Fault{
+		Inject: func(ctx context.Context) error {
+			k := lua.KeysOf(fmt.Sprint("p", f.sales))
+			return redisSays("DEL", []string{k.Activity, k.Stock, k.Frozen, k.Sold, k.Users, k.Outbox}[which])(ctx, f)
+		},
+		Breaks: []history.Outage{breaks(history.Redis, history.Forgets)},
+	}
 }
 
 // failingOver kills Redis and puts a replica in its place: another server, which
@@ -73,6 +77,7 @@ func losing(f *Field, r *rand.Rand) Fault {
 func failingOver(f *Field, _ *rand.Rand) Fault {
 	var replica *servicetest.Redis
 	return Fault{
+		Breaks: []history.Outage{breaks(history.Redis, history.Away)},
 		Prepare: func(ctx context.Context) (err error) {
 			_, port, _ := net.SplitHostPort(f.Redis.Addr())
 			if replica, err = f.startRedis(ctx, "--replicaof", "127.0.0.1 "+port); err != nil {
@@ -120,22 +125,33 @@ const (
 	deadQueue   = "seckill.orders.dead"
 )
 
-func rabbitKinds() []Kind {
+func rabbitKinds(within time.Duration) []Kind {
 	remove := func(ch *amqp.Channel) error { _, err := ch.QueueDelete(ordersQueue, false, false, false); return err }
 	purge := func(ch *amqp.Channel) error { _, err := ch.QueuePurge(ordersQueue, false); return err }
+	fitful := breaks(history.Broker, history.Fitful)
+	gathering := [2]time.Duration{3 * time.Second, 6 * time.Second}
+	underLoad := func(how func(*amqp.Channel) error) func(*Field, *rand.Rand) Fault {
+		return command(func(_ context.Context, f *Field) error { return f.broker(how) }, nil, fitful)
+	}
+	blocked := command(watermark("0.000001"), watermark("0.4"), breaks(history.Broker, history.Refuses))
 	return []Kind{
-		{Name: "queue deleted", Last: moment, Make: command(func(_ context.Context, f *Field) error { return f.broker(remove) }, nil)},
-		{Name: "queue deleted, full", Last: moment, Make: losingMessages(remove)},
-		{Name: "queue purged, full", Last: moment, Make: losingMessages(purge)},
-		{Name: "rabbitmq memory alarm", Last: long, Make: command(watermark("0.000001"), watermark("0.4"))},
+		{Name: "queue deleted", Last: moment, Make: underLoad(remove)},
+		{Name: "queue deleted, full", Last: moment, Make: losingMessages(remove, short)},
+		{Name: "queue purged, full", Last: moment, Make: losingMessages(purge, short)},
+		// The load goes on, on both products: the loss is found by each order's age.
+		{Name: "queue deleted, two products", Last: beyond(within), Products: 2, Total: many, Clicks: trickle, Make: losingMessages(remove, gathering)},
+		{Name: "queue purged, two products", Last: beyond(within), Products: 2, Total: many, Clicks: trickle, Make: losingMessages(purge, gathering)},
+		{Name: "rabbitmq memory alarm", Last: long, Make: blocked},
+		{Name: "rabbitmq memory alarm for long", Last: beyond(within), Make: blocked},
 	}
 }
 
 // losingMessages destroys what is in the queue. The backends are killed before, so
-// that there is something: what they had in hand too.
-func losingMessages(how func(*amqp.Channel) error) func(*Field, *rand.Rand) Fault {
+// that there is something: what they had in hand too. The fault lasts on without
+// them for a moment only: an operator starts them at once.
+func losingMessages(how func(*amqp.Channel) error, gather [2]time.Duration) func(*Field, *rand.Rand) Fault {
 	return func(f *Field, r *rand.Rand) Fault {
-		backends, gathering := killed(everyBackend...)(f, r), between(r, short)
+		backends, gathering := killed(everyBackend...)(f, r), between(r, gather)
 		return Fault{
 			Inject: func(ctx context.Context) error {
 				if err := backends.Inject(ctx); err != nil {
@@ -144,9 +160,14 @@ func losingMessages(how func(*amqp.Channel) error) func(*Field, *rand.Rand) Faul
 				if err := pause(ctx, gathering); err != nil {
 					return err
 				}
-				return f.broker(how)
+				if err := f.broker(how); err != nil {
+					return err
+				}
+				return backends.Heal(ctx)
 			},
-			Heal: backends.Heal,
+			Breaks: []history.Outage{
+				breaks(history.Broker, history.Fitful), breaks(history.Program, history.Fitful, backendName(0), backendName(1)),
+			},
 		}
 	}
 }
@@ -160,9 +181,11 @@ func watermark(share string) func(context.Context, *Field) error {
 }
 
 func databaseKinds() []Kind {
+	refuses := breaks(history.Database, history.Refuses)
 	return []Kind{
-		{Name: "mariadb read-only", Last: long, Make: command(readOnly(1), readOnly(0))},
-		{Name: "mariadb restored from a backup", Last: short, Make: restored},
+		{Name: "mariadb read-only", Last: long, Make: command(readOnly(1), readOnly(0), refuses)},
+		{Name: "mariadb read-only for long", Last: plain, Make: command(readOnly(1), readOnly(0), refuses)},
+		{Name: "mariadb restored from a backup", Last: short, Holds: true, Make: restored},
 	}
 }
 

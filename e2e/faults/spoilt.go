@@ -11,6 +11,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/seckill-edge/seckill/e2e/history"
 	"github.com/seckill-edge/seckill/internal/queue"
 	"github.com/seckill-edge/seckill/lua"
 )
@@ -21,7 +22,7 @@ func spoiltKinds() []Kind {
 		{Name: "redis loses a key, backend stopped", Last: [2]time.Duration{7 * time.Second, 10 * time.Second}, Make: losingWatched},
 		{Name: "redis loses a key, words spoilt", Last: moment, Make: losingSpoilt},
 		{Name: "redis loses the buyers, edge killed", Last: short, Make: losingBuyers},
-		{Name: "nonsense in the queue", Last: moment, DeadLetters: true, Make: command(sendNonsense, nil)},
+		{Name: "nonsense in the queue", Last: moment, DeadLetters: true, Make: command(sendNonsense, nil, breaks(history.Broker, history.Fitful))},
 	}
 }
 
@@ -39,6 +40,9 @@ func losingWatched(f *Field, r *rand.Rand) Fault {
 			return errors.Join(pause(ctx, after), v.pause())
 		},
 		Heal: func(context.Context) error { return v.resume() },
+		Breaks: []history.Outage{
+			breaks(history.Redis, history.Forgets), breaks(history.Program, history.Fitful, v.breaks.Programs...),
+		},
 	}
 }
 
@@ -46,7 +50,8 @@ func losingWatched(f *Field, r *rand.Rand) Fault {
 // stand, and then something to prove.
 func losingSpoilt(f *Field, r *rand.Rand) Fault {
 	wrongType := r.IntN(2) == 0
-	return Fault{Inject: func(ctx context.Context) error {
+	broken := []history.Outage{breaks(history.Redis, history.Forgets)}
+	return Fault{Breaks: broken, Inject: func(ctx context.Context) error {
 		const lease = "seckill:lease:{relay}"
 		var errs []error
 		for _, key := range []string{lease, lease + ":fence", f.keys().Fence, f.keys().Edges, "seckill:backends"} {
@@ -71,6 +76,10 @@ func losingBuyers(f *Field, r *rand.Rand) Fault {
 			return errors.Join(err, redisSays("DEL", f.keys().Users)(ctx, f))
 		},
 		Heal: func(ctx context.Context) error { return errors.Join(f.joinAgain(), f.StartEdge(ctx, f.Edges[0])) },
+		Breaks: atOnce([]history.Outage{
+			breaks(history.Redis, history.Forgets), breaks(history.Program, history.Fitful, edgeName(0)),
+			breaks(history.Broker, history.Fitful, edgeName(0)),
+		}),
 	}
 }
 

@@ -23,6 +23,12 @@ const (
 	Duplicated Kind = "duplicated"
 	// Stuck: something does not come to its end.
 	Stuck Kind = "stuck"
+	// Late: the fate of an order was not known by its resolve_by, and neither Redis
+	// nor SQL was away then.
+	Late Kind = "late"
+	// Untrue: a program said what was not so: a state that was not there, or a final
+	// state that it changed afterwards.
+	Untrue Kind = "untrue"
 )
 
 // Violation is one broken promise.
@@ -39,6 +45,12 @@ type Verdict struct {
 	// GivenUp is the orders that were lost where the design allows it, and whose
 	// buyers were told so.
 	GivenUp int
+	// Refused is the orders that were told "queued" and then rejected, by reason.
+	Refused map[order.Reason]int
+	// Slowest is the order that was stored last after it was reserved, and Age how
+	// long that took; empty if none was.
+	Slowest string
+	Age     time.Duration
 }
 
 // Count is the violations of one kind.
@@ -60,9 +72,12 @@ func Check(h *History) Verdict {
 	c.buyers()
 	c.orders()
 	c.promises()
+	c.refusals()
 	c.origins()
 	c.steadiness()
 	c.ends()
+	c.statements()
+	c.lines()
 	slices.SortStableFunc(c.verdict.Violations, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Text, b.Text))
 	})
@@ -107,8 +122,8 @@ func (c *check) index() {
 		c.clicks[click.OrderID] = click
 	}
 	for _, t := range c.Told {
-		if t.Status == 200 || t.Status == 404 {
-			c.last[t.OrderID] = t
+		if before := c.last[t.OrderID]; t.Status == 200 && (t.final() || !before.final()) || t.Status == 404 {
+			c.last[t.OrderID] = t // what was final stays it; steadiness finds who says otherwise
 		}
 	}
 }
@@ -205,22 +220,6 @@ func (c *check) orders() {
 			c.fail(Lost, "order %s of %s is not stored; he is told %q %s (HTTP %d), Redis has %q",
 				id, click.Buyer, told.State, told.Reason, told.Status, mark(entry, known))
 		}
-	}
-}
-
-// promises looks for orders that read "queued" after their time.
-func (c *check) promises() {
-	if !c.Promise {
-		return
-	}
-	late := map[string]bool{}
-	for _, t := range c.Told {
-		click := c.clicks[t.OrderID]
-		if click == nil || late[t.OrderID] || t.Status != 200 || t.State != order.Queued || !t.At.After(click.ResolveBy) {
-			continue
-		}
-		late[t.OrderID] = true
-		c.fail(Stuck, "order %s was still queued %v after its resolve_by", t.OrderID, t.At.Sub(click.ResolveBy))
 	}
 }
 

@@ -34,7 +34,9 @@ func (c *Click) accepted() bool { return c.Status == 202 }
 // Told is one answer about an order's fate.
 type Told struct {
 	OrderID string
-	At      time.Time
+	Edge    int // which edge was asked
+	// At is when it was asked, End when the answer was there; a zero End means At.
+	At, End time.Time
 	// Status is the HTTP status: 200 with State, 404 for an unknown order, others
 	// and 0 for no answer about the order.
 	Status int
@@ -48,6 +50,9 @@ type Row struct {
 	Quantity       int
 	State          order.State
 	Reason         order.Reason
+	// Reserved and Stored are when it was reserved, by Redis's clock, and stored, by
+	// the database's; zero if nobody has looked.
+	Reserved, Stored time.Time
 }
 
 // Entry is an order in a buyer's record in Redis.
@@ -65,9 +70,16 @@ type History struct {
 	// (or was emptied) together with an edge. Then, and only then, a queued order
 	// may be lost, and its buyer must be told so.
 	Forgetful bool
-	// Promise says that what is broken is no reason to be late: an order whose buyer
-	// reads "queued" after its resolve_by is stuck.
-	Promise bool
+	// Outages is what was done to servers and programs, and when. While Redis or SQL
+	// is away an order may be late; nothing else excuses it.
+	Outages []Outage
+	// Backends is how many there are.
+	Backends int
+	// Holds says that the sale is held while the fault lasts, by an operator or
+	// because the database has forgotten. Else nobody may be told that it is.
+	Holds bool
+	// Plenty says that there are more units than anybody asks for.
+	Plenty bool
 	// Unheard is how long after its click a "queued" comes that is given without
 	// Redis's word. Nothing is reserved for it yet: if Redis stays away too long, or
 	// the edge dies, it comes to nothing, and its buyer must be told so. 0: never.
@@ -82,7 +94,13 @@ type History struct {
 	// Told are the answers about orders' fates, in order of time; the last ones
 	// were asked for at the end.
 	Told []Told
-	End  End
+	// Statements are what the programs said of themselves, Lines what they logged of
+	// outages; both in order of time.
+	Statements []Statement
+	Lines      []Line
+	// SellsAgain is when the last edge sold again after Healed; zero if one did not.
+	SellsAgain time.Time
+	End        End
 }
 
 // End is what the stores hold at the end.

@@ -3,7 +3,6 @@ package history
 import (
 	"fmt"
 
-	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -35,22 +34,6 @@ func (c *check) origins() {
 		if _, stored := c.rows[e.OrderID]; !stored {
 			explain("Redis", e.OrderID, e.Buyer, e.Quantity)
 		}
-	}
-}
-
-// steadiness looks for fates that were taken back.
-func (c *check) steadiness() {
-	first := map[string]Told{}
-	for _, t := range c.Told {
-		if t.Status != 200 || t.State == order.Queued {
-			continue
-		}
-		before, seen := first[t.OrderID]
-		if seen && (before.State == order.Rejected) != (t.State == order.Rejected) {
-			c.fail(Lost, "order %s was told %q, and later %q", t.OrderID, before.State, t.State)
-			continue
-		}
-		first[t.OrderID] = t
 	}
 }
 

@@ -36,8 +36,9 @@ type Stack struct {
 type Options struct {
 	// Proxied puts a proxy between each program and each of its servers.
 	Proxied bool
-	// KillPoints builds the programs with their kill points, see Env.
-	KillPoints bool
+	// Programs is the folder that Build has built the programs in; empty builds them
+	// for this stack, without kill points.
+	Programs string
 	// Caddyfile is the edges'; nil means this repository's.
 	Caddyfile []byte
 	// RedisArgs are added to redis-server's command line, BackendArgs to that of
@@ -53,12 +54,20 @@ const (
 	databasePassword = "secret"
 )
 
+// The programs, as packages of this repository.
+const (
+	caddyProgram    = "caddyplugin/cmd/caddy"
+	seckilldProgram = "backend/cmd/seckilld"
+)
+
 // Edge is one Caddy.
 type Edge struct {
 	*servicetest.Process
-	URL  string // http://127.0.0.1:port
-	Log  string // path
-	addr string
+	URL   string // http://127.0.0.1:port
+	Admin string // the same of Caddy's admin endpoint
+	Log   string // path
+	addr  string
+	admin string
 	Lines
 }
 
@@ -99,17 +108,30 @@ func Start(ctx context.Context, dir string, o Options) (*Stack, error) {
 	return s, err
 }
 
-func (s *Stack) build(ctx context.Context) (err error) {
+// Build builds the programs in dir, for any number of stacks, with their kill points
+// if asked to.
+func Build(ctx context.Context, dir string, killPoints bool) error {
 	var args []string
-	if s.options.KillPoints {
+	if killPoints {
 		args = []string{"-tags", servicetest.BuildTags + ",killpoints"} // the last -tags wins
 	}
-	if s.caddy, err = servicetest.Build(ctx, s.dir, "caddyplugin/cmd/caddy", args...); err != nil {
-		return err
+	for _, program := range []string{caddyProgram, seckilldProgram} {
+		if _, err := servicetest.Build(ctx, dir, program, args...); err != nil {
+			return err
+		}
 	}
-	if s.seckilld, err = servicetest.Build(ctx, s.dir, "backend/cmd/seckilld", args...); err != nil {
-		return err
+	return nil
+}
+
+func (s *Stack) build(ctx context.Context) error {
+	programs := s.options.Programs
+	if programs == "" {
+		programs = s.dir
+		if err := Build(ctx, programs, false); err != nil {
+			return err
+		}
 	}
+	s.caddy, s.seckilld = filepath.Join(programs, filepath.Base(caddyProgram)), filepath.Join(programs, filepath.Base(seckilldProgram))
 	config := s.options.Caddyfile
 	if config == nil {
 		config = seckill.Caddyfile
@@ -154,7 +176,11 @@ func (s *Stack) AddEdge(ctx context.Context) (*Edge, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Edge{URL: "http://" + addr, addr: addr, Log: filepath.Join(s.dir, "caddy-"+port(addr)+".log")}
+	admin, err := servicetest.FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	e := &Edge{URL: "http://" + addr, addr: addr, Admin: "http://" + admin, admin: admin, Log: filepath.Join(s.dir, "caddy-"+port(addr)+".log")}
 	s.Edges = append(s.Edges, e)
 	if e.Lines, err = s.connect(false); err != nil {
 		return nil, err
@@ -170,7 +196,7 @@ func (s *Stack) StartEdge(ctx context.Context, e *Edge, env ...string) (err erro
 	cmd := exec.Command(s.caddy, "run", "--config", s.caddyfile(), "--adapter", "caddyfile")
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home,
 		"SECKILL_REDIS_URL="+at.redis, "SECKILL_RABBITMQ_URL="+at.rabbitmq,
-		"SECKILL_SITE="+e.URL, "SECKILL_BIND=127.0.0.1", "SECKILL_ADMIN=off", "SECKILL_LIMIT_IP=off", "SECKILL_LIMIT_USER=off", "SECKILL_SHOP_ROOT="+home,
+		"SECKILL_SITE="+e.URL, "SECKILL_BIND=127.0.0.1", "SECKILL_ADMIN="+e.admin, "SECKILL_LIMIT_IP=off", "SECKILL_LIMIT_USER=off", "SECKILL_SHOP_ROOT="+home,
 		"SECKILL_IDENTITY=http.request.header.X-User-Id", "SECKILL_INSECURE_CLIENT_IDENTITY=on")
 	cmd.Env = append(cmd.Env, env...)
 	e.Process, err = servicetest.Start("caddy", cmd, e.Log)

@@ -1,7 +1,7 @@
 // Command faults runs the matrix of faults: each kind for a number of rounds on
 // private servers, and prints what became of the sales. Its last line tells it
-// all, its exit status is 0 only if nothing was lost, oversold, duplicated or
-// stuck.
+// all, its exit status is 0 only if nothing was lost, oversold, duplicated, stuck,
+// late or untrue.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/seckill-edge/seckill/e2e/faults"
 )
@@ -34,12 +35,15 @@ func run(ctx context.Context, args []string, out io.Writer) (int, error) {
 	rounds := flags.Int("rounds", 10, "rounds of each kind")
 	seed := flags.Uint64("seed", 1, "seed of the first round; the next ones count on")
 	only := flags.String("only", "", "kinds to play, by their names or parts of them, separated by semicolons; empty means all")
+	fields := flags.Int("fields", 2, "rounds played at once, each on servers of its own")
+	within := flags.Duration("within", faults.Promise(), "resolve_within of the edges")
+	last := flags.Duration("last", 0, "length of each fault, in place of the one that the seed draws")
 	list := flags.Bool("list", false, "print the kinds and end")
 	logs := flags.String("logs", filepath.Join(os.TempDir(), "seckill-faults-logs"), "folder that keeps the logs of rounds that failed")
 	if err := flags.Parse(args); err != nil {
 		return 2, nil //nolint:nilerr // the flag set has said it
 	}
-	kinds := choose(faults.Kinds(), *only)
+	kinds := choose(faults.Kinds(*within), *only)
 	if len(kinds) == 0 || *rounds < 1 {
 		return 2, errors.New("nothing to play: -only matches no kind, or -rounds is below 1; see -list")
 	}
@@ -49,7 +53,12 @@ func run(ctx context.Context, args []string, out io.Writer) (int, error) {
 		}
 		return 0, nil
 	}
-	total, err := faults.Matrix{Kinds: kinds, Rounds: *rounds, Seed: *seed, Logs: *logs, Out: out}.Run(ctx)
+	if *last > 0 {
+		for i := range kinds {
+			kinds[i].Last = [2]time.Duration{*last, *last + 1}
+		}
+	}
+	total, err := faults.Matrix{Kinds: kinds, Rounds: *rounds, Within: *within, Fields: min(*fields, len(kinds)**rounds), Seed: *seed, Logs: *logs, Out: out}.Run(ctx)
 	fmt.Fprintln(out, total)
 	if err != nil || !total.Clean() {
 		return 1, err
