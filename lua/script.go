@@ -73,5 +73,6 @@ func scripts() map[string]*redis.Script {
 		"prove":   proveScript,
 		"forget":  forgetScript,
 		"tide":    tideScript,
+		"probe":   probeScript,
 	}
 }

@@ -2,80 +2,112 @@ package gate
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/sony/gobreaker/v2"
 
 	"github.com/seckill-edge/seckill/lua"
 )
 
-// probeAfter is how long an open breaker waits before it lets the next look
-// through. It is shorter than lookShut, so that every look then is a probe.
-const probeAfter = 100 * time.Millisecond
+// errCircuitOpen refuses a call of buyers while the circuit is open.
+var errCircuitOpen = errors.New("the circuit breaker is open")
 
-// breaker stands between one sale and Redis. The first failure opens it: nobody
-// is to wait for a Redis that is away. While it is not closed clicks are refused
-// from memory, and only the look of the sale goes through, as the probe; its
-// success closes the breaker.
+// outageTellEvery is how often the log tells of an outage that lasts.
+const outageTellEvery = time.Minute
+
+// breaker is the circuit breaker between one sale and Redis. The first failure
+// opens it: nobody is to wait for a Redis that is away or refuses writes. While it
+// is open clicks are refused from memory, and what goes to Redis is the look of the
+// sale, which tries what a purchase needs, and the late clicks that were told
+// "queued" before. The success of either closes it. It is safe for concurrent use.
 type breaker struct {
-	circuit *gobreaker.CircuitBreaker[lua.Batch]
-	shut    atomic.Bool // not closed, for the hot path
-	// failure is the last one, for the log line.
-	failure atomic.Value // of error text
+	product string
+	outage  *outage
+	open    atomic.Bool // for the hot path
+	mu      sync.Mutex  // one change at a time, so that the outage counts each once
 }
 
-func newBreaker(product string, log *slog.Logger) *breaker {
-	b := &breaker{}
-	b.circuit = gobreaker.NewCircuitBreaker[lua.Batch](gobreaker.Settings{
-		Name:        product,
-		Timeout:     probeAfter,
-		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures > 0 },
-		OnStateChange: func(_ string, from, to gobreaker.State) {
-			b.shut.Store(to != gobreaker.StateClosed)
-			switch {
-			case from == gobreaker.StateClosed:
-				log.Error("Redis does not answer, the entrance is closed; asking again until it does",
-					"product", product, "error", b.failure.Load())
-			case to == gobreaker.StateClosed:
-				log.Info("Redis answers again", "product", product)
-			}
-		},
-	})
-	return b
-}
-
-// reserve lets a call of buyers through a closed breaker. A probe is no buyer's
-// business.
-func (b *breaker) reserve(call func() (lua.Batch, error)) (lua.Batch, error) {
-	if b.shut.Load() {
-		return lua.Batch{}, gobreaker.ErrOpenState
-	}
-	return b.circuit.Execute(func() (lua.Batch, error) {
-		batch, err := call()
-		b.note(err)
-		return batch, err
-	})
-}
-
-// look lets a look through, as a probe if the breaker is open. It returns
-// gobreaker.ErrOpenState when it is too early for one.
-func (b *breaker) look(look func() error) error {
-	_, err := b.circuit.Execute(func() (lua.Batch, error) {
-		err := look()
-		b.note(err)
-		return lua.Batch{}, err
-	})
-	return err
-}
-
+// note takes in what became of a call that does what a purchase does.
 func (b *breaker) note(err error) {
-	if err != nil {
-		b.failure.Store(err.Error())
+	if err == nil && !b.open.Load() {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch was := b.open.Load(); {
+	case err != nil:
+		b.outage.failed(b.product, err, !was)
+		b.open.Store(true)
+	case was:
+		b.open.Store(false)
+		b.outage.recovered()
 	}
 }
 
-func breakerOpen(err error) bool {
-	return errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests)
+// outage tells the log of Redis's outages, all sales of the edge together: one line
+// when the first breaker opens, one a minute while one is open, one when the last
+// is closed. It is safe for concurrent use.
+type outage struct {
+	log *slog.Logger
+	now func() time.Time
+
+	mu          sync.Mutex
+	open        int // breakers
+	cause       error
+	since, told time.Time
+}
+
+func (o *outage) failed(product string, err error, opens bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := o.now()
+	o.cause = causeOf(err)
+	begins := opens && o.open == 0
+	if opens {
+		o.open++
+	}
+	switch {
+	case begins:
+		o.since, o.told = now, now
+		o.log.Error("nothing can be sold; trying until it can", "product", product, "fault", lua.FaultOf(err).String(), "error", o.cause)
+	case now.Sub(o.told) >= outageTellEvery:
+		o.told = now
+		o.log.Error("still nothing can be sold", "products", o.open, "for", now.Sub(o.since).Round(time.Second),
+			"fault", lua.FaultOf(err).String(), "error", o.cause)
+	}
+}
+
+func (o *outage) recovered() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open--; o.open == 0 {
+		o.log.Info("Redis takes purchases again", "after", o.now().Sub(o.since).Round(time.Millisecond))
+		o.cause = nil
+	}
+}
+
+// of is why nothing can be sold while all of so many sales are shut out; else nil.
+func (o *outage) of(sales int) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open == 0 || o.open < sales {
+		return nil
+	}
+	return o.cause
+}
+
+// causeOf says in words what kind of failure err is, and what it says itself.
+func causeOf(err error) error {
+	switch lua.FaultOf(err) {
+	case lua.FaultRefused:
+		return fmt.Errorf("it refuses purchases for now: %w", err)
+	case lua.FaultForbidden:
+		return fmt.Errorf("the edge's user lacks a right in it: %w", err)
+	case lua.FaultPermanent:
+		return fmt.Errorf("it answers with an error: %w", err)
+	default:
+		return fmt.Errorf("it does not answer: %w", err)
+	}
 }

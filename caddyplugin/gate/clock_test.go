@@ -26,7 +26,7 @@ func TestSoldOutAndTheServersClock(t *testing.T) {
 		{"the clock went back, none left", at.Add(-time.Hour), 0, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := &sale{}
+			s := &sale{gate: &Gate{}}
 			s.sellOut(at)
 			s.see(lua.Snapshot{Available: tc.left, Now: tc.look}, at)
 			require.Equal(t, tc.still, s.soldOut.Load())

@@ -31,7 +31,7 @@ type crowd struct {
 func (c *crowd) learn(left int64, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if late := c.at.Sub(at); left < 0 || late > 0 && late < freshFor {
+	if late := c.at.Sub(at); left < 0 || late > 0 && late < freshMin {
 		return
 	}
 	c.at = at
@@ -54,6 +54,9 @@ func (c *crowd) join(units, surplus int64) (weight int64, ok bool) {
 
 // leave takes off what has come back from Redis, or does not go there.
 func (c *crowd) leave(units int64) { c.coming.Add(-units) }
+
+// stay counts clicks again that are still on their way, though they have left.
+func (c *crowd) stay(clicks []*ticket) { c.coming.Add(weightOf(clicks)) }
 
 func weightOf(batch []*ticket) (n int64) {
 	for _, t := range batch {

@@ -99,6 +99,9 @@ type Gate struct {
 	stats  *counters
 	late   *lateOrders
 
+	born   time.Time
+	outage *outage // of Redis, for the log and for Ready
+
 	// ctx ends the workers; it ends only after Close has drained them.
 	ctx     context.Context
 	stop    context.CancelFunc
@@ -123,6 +126,8 @@ func New(cfg Config, deps Deps) (*Gate, error) {
 		return nil, fmt.Errorf("naming this edge: %w", err)
 	}
 	g := &Gate{id: id, cfg: cfg, deps: deps, stats: newCounters(), late: newLateOrders(2 * cfg.ResolveWithin)}
+	g.born = deps.Now()
+	g.outage = &outage{log: deps.Log, now: deps.Now}
 	if g.limits = deps.Limits; g.limits == nil {
 		g.limits = limit.New()
 	}
@@ -147,13 +152,18 @@ func (g *Gate) Stats() Stats {
 	return s
 }
 
-// Ready is nil while Redis answers and the queue takes messages; else it says
-// what does not. The gate itself is usable either way.
+// Ready is nil while Redis answers and takes purchases and the queue takes
+// messages; else it says what does not, and why: Redis does not answer, refuses
+// purchases for now with which error code, or the edge's user lacks which right. The gate
+// itself is usable either way.
 func (g *Gate) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := g.deps.Redis.Ping(ctx).Err(); err != nil {
+	if err := g.outage.of(len(g.sales.all())); err != nil {
 		return fmt.Errorf("redis: %w", err)
+	}
+	if err := g.deps.Redis.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("redis: %w", causeOf(err))
 	}
 	if err := g.deps.Publisher.Ready(); err != nil {
 		return fmt.Errorf("queue: %w", err)

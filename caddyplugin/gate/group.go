@@ -24,12 +24,16 @@ type group struct {
 	waiting []*ticket
 	calls   int          // workers at work, at most len(flight)
 	flight  [2][]*ticket // what each worker has taken and not answered
-	closed  bool
-	drained bool
+	// carried is what is tried again (see carryLocked), carrying that somebody does.
+	carried  []*ticket
+	carrying bool
+	retry    chan struct{}
+	closed   bool
+	drained  bool
 }
 
 func newGroup(s *sale) *group {
-	g := &group{sale: s, quit: make(chan struct{})}
+	g := &group{sale: s, quit: make(chan struct{}), retry: make(chan struct{}, 1)}
 	g.wake = make(chan struct{}, len(g.flight))
 	for i := range g.flight {
 		s.gate.start(func() { g.work(i) })
@@ -41,7 +45,7 @@ func newGroup(s *sale) *group {
 func (g *group) join(t *ticket) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed || len(g.waiting) >= g.sale.gate.cfg.Waiting {
+	if g.closed || len(g.waiting)+len(g.carried) >= g.sale.gate.cfg.Waiting {
 		return false
 	}
 	g.waiting = append(g.waiting, t)
@@ -66,26 +70,73 @@ func (g *group) work(i int) {
 			runtime.Gosched()
 			batch, overdue := g.take(i, first)
 			if len(overdue) > 0 {
-				g.sale.crowd.leave(weightOf(overdue))
-				g.fail(overdue, errNotExecuted)
+				g.giveUp(overdue, false)
 			}
 			if batch == nil {
 				break
 			}
-			n, weight := int64(len(batch)), weightOf(batch)
-			g.sale.carried.Add(n)
-			reply, resent, err := g.call(batch)
-			g.land(i)
-			g.sale.crowd.leave(weight)
-			if err != nil {
-				g.fail(batch, err)
-			} else {
-				killpoint.Here(killpoint.AfterReserve)
-				g.answer(batch, reply, resent)
-			}
-			g.sale.carried.Add(-n)
+			g.decide(i, batch)
 		}
 	}
+}
+
+// decide asks Redis for worker i's batch and answers it. What cannot be answered
+// yet, and was told "queued" or may have been reserved, is carried on.
+func (g *group) decide(i int, batch []*ticket) {
+	n, weight := int64(len(batch)), weightOf(batch)
+	g.sale.carried.Add(n)
+	reply, err := g.firstTry(batch)
+	if err != nil && mayHaveRun(err) {
+		for _, t := range batch {
+			t.unknown = true // and stays counted as carried
+		}
+		g.land(i, batch)
+		return
+	}
+	g.land(i, nil)
+	g.sale.crowd.leave(weight)
+	var late []*ticket
+	if err == nil {
+		killpoint.Here(killpoint.AfterReserve)
+		late = g.answer(batch, reply)
+	} else {
+		late = refuse(batch)
+	}
+	g.sale.carried.Add(-n)
+	g.sale.crowd.stay(late)
+	g.mu.Lock()
+	g.carryLocked(late)
+	g.mu.Unlock()
+}
+
+// firstTry calls for a batch unless the circuit is open.
+func (g *group) firstTry(batch []*ticket) (lua.Batch, error) {
+	view := g.sale.view.Load()
+	other := false
+	for _, t := range batch {
+		t.came = view.ID
+		if t.activity != "" && t.activity != view.ID {
+			t.came, other = t.activity, true
+		}
+	}
+	switch {
+	case other:
+		return lua.Batch{}, errOtherActivity
+	case g.sale.breaker.open.Load():
+		return lua.Batch{}, errCircuitOpen
+	}
+	return g.reserve(view, batch)
+}
+
+// refuse answers a batch of which Redis has run nothing: 503, come again. It
+// returns the clicks that were told "queued" before.
+func refuse(batch []*ticket) (late []*ticket) {
+	for _, t := range batch {
+		if !t.reply(lua.Result{Outcome: lua.Unavailable}) {
+			late = append(late, t)
+		}
+	}
+	return late
 }
 
 // take hands worker i its next batch; nil sends it to sleep. A worker that is
@@ -133,22 +184,24 @@ func (g *group) cutLocked(n int) []*ticket {
 }
 
 // land takes worker i's batch out of the watchdog's sight: from here on its
-// tickets may be freed.
-func (g *group) land(i int) {
+// tickets may be freed, but for those that are carried.
+func (g *group) land(i int, carried []*ticket) {
 	g.mu.Lock()
 	g.flight[i] = nil
+	g.carryLocked(carried)
 	g.mu.Unlock()
 }
 
 // answer gives every click its result and forwards what was reserved. What the
-// reply says of the sale is noted first: whoever clicks after his answer meets it.
-// resent says that an earlier call of the batch may have reserved what this one
-// found reserved.
-func (g *group) answer(batch []*ticket, reply lua.Batch, resent bool) {
+// reply says of the sale is noted first: whoever clicks after the answer meets it. It
+// returns the clicks that are undecided: they were told "queued", and Redis cannot
+// sell now, which nobody has decided. An earlier call for a ticket of unknown outcome
+// may have reserved what this one found reserved.
+func (g *group) answer(batch []*ticket, reply lua.Batch) (undecided []*ticket) {
 	g.note(reply)
 	orders := make([]order.Order, 0, len(batch))
 	for i, t := range batch {
-		r, request := reply.Results[i], t.request // the ticket may be reused once it is answered
+		r, request, resent := reply.Results[i], t.request, t.unknown // the ticket may be reused once it is answered
 		if r.Outcome == lua.NoProduct {
 			r.Outcome = lua.Unavailable // this edge knows better: Redis has lost it
 		}
@@ -164,17 +217,24 @@ func (g *group) answer(batch []*ticket, reply lua.Batch, resent bool) {
 				orders = append(orders, o)
 			}
 		}
-		if !t.reply(r) {
+		switch {
+		case t.reply(r):
+		case r.Outcome == lua.Unavailable:
+			t.unknown = false // it is not in Redis
+			undecided = append(undecided, t)
+		default:
 			g.sale.gate.learnLate(request.OrderID, r)
 		}
 	}
 	if len(orders) > 0 {
 		g.sale.gate.publish.add(g.sale, orders)
 	}
+	return undecided
 }
 
 func (g *group) note(reply lua.Batch) {
 	g.sale.crowd.learn(reply.Available, reply.At)
+	g.sale.confirm(reply)
 	for _, r := range reply.Results {
 		switch r.Outcome {
 		case lua.Held, lua.Unavailable, lua.Ended:
@@ -190,17 +250,6 @@ func (g *group) note(reply lua.Batch) {
 	}
 }
 
-// fail answers a batch that Redis did not: 503, come again. Clicks that were
-// told "queued" before learn their fate from Fate.
-func (g *group) fail(batch []*ticket, err error) {
-	for _, t := range batch {
-		id := t.request.OrderID
-		if !t.reply(lua.Result{Outcome: lua.Unavailable}) && notExecuted(err) {
-			g.sale.gate.learnLate(id, lua.Result{Outcome: lua.Unavailable})
-		}
-	}
-}
-
 // expire tells every click that has waited since before the given time "queued".
 // It holds the lock throughout, so that a worker, which lands its batch under the
 // same lock before it answers, finds every late order noted.
@@ -212,9 +261,18 @@ func (g *group) expire(before time.Time) {
 			if t.joined.After(before) {
 				break // lists are in order of arrival
 			}
-			t.giveUp(func() { g.sale.gate.late.add(g.sale.product, t) })
+			g.tellQueued(t)
 		}
 	}
+	for _, t := range g.carried { // not in order of arrival
+		if !t.joined.After(before) {
+			g.tellQueued(t)
+		}
+	}
+}
+
+func (g *group) tellQueued(t *ticket) {
+	t.giveUp(func() { g.sale.gate.late.add(g.sale.product, t) })
 }
 
 // drain lets no further click in and waits until those inside are answered, or
@@ -231,7 +289,7 @@ func (g *group) drain(ctx context.Context) {
 }
 
 func (g *group) closeIfIdleLocked() {
-	if g.closed && !g.drained && g.calls == 0 && len(g.waiting) == 0 {
+	if g.closed && !g.drained && g.calls == 0 && len(g.waiting) == 0 && !g.carrying {
 		g.drained = true
 		close(g.quit)
 	}

@@ -140,7 +140,7 @@ func (g *Gate) Views() []View {
 
 func (s *sale) current(now time.Time) View {
 	v := s.view.Load()
-	view := View{Snapshot: v.Snapshot, Fresh: !s.closed() && now.Sub(v.seen) <= freshFor && v.Proven()}
+	view := View{Snapshot: v.Snapshot, Fresh: !s.closed() && !s.stale(now) && v.Proven()}
 	view.Now = v.serverNow(now)
 	if s.soldOut.Load() {
 		view.Available = 0

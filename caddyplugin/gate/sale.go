@@ -17,8 +17,14 @@ const (
 	lookShut  = 200 * time.Millisecond
 	// lookGap is the least time between two looks, however many changes come.
 	lookGap = 20 * time.Millisecond
-	// freshFor is how old a view may be before the sale is shut.
-	freshFor = 3 * time.Second
+	// A view is fresh for freshLooks times as long as looks take to come round, but
+	// at least freshMin and at most freshMax: a machine or a Redis that is slow sells
+	// slowly instead of shutting. A Redis that is away is the circuit breaker's
+	// business. An old view cannot oversell: the script checks everything itself; it
+	// only sends clicks to Redis that are in vain, or refuses some that are not.
+	freshLooks = 3
+	freshMin   = 3 * time.Second
+	freshMax   = 15 * time.Second
 	// clockSlack is how far the edge trusts its estimate of Redis's clock: within
 	// it, start and end are left to the script.
 	clockSlack = 50 * time.Millisecond
@@ -37,6 +43,10 @@ type sale struct {
 	// that comes in later must not unsay it.
 	soldOut   atomic.Bool
 	soldOutAt atomic.Int64
+	// heard is when Redis has confirmed the view last, by a look or by the reply to a
+	// reservation, fresh for how long that is believed. Both are durations, the
+	// former since the gate's beginning.
+	heard, fresh atomic.Int64
 	// gone says that Redis has lost the activity in mid-sale.
 	gone atomic.Bool
 	// carried is the orders this edge is reserving, or has reserved and the broker
@@ -65,8 +75,9 @@ func (v *localView) over(now time.Time) bool {
 }
 
 func newSale(g *Gate, product string, snapshot lua.Snapshot, now time.Time) *sale {
-	s := &sale{gate: g, product: product, breaker: newBreaker(product, g.deps.Log), nudge: make(chan struct{}, 1)}
+	s := &sale{gate: g, product: product, breaker: &breaker{product: product, outage: g.outage}, nudge: make(chan struct{}, 1)}
 	s.lease = g.newLease(product)
+	s.fresh.Store(int64(freshMin))
 	s.see(snapshot, now)
 	s.group = newGroup(s)
 	g.start(s.watch)
@@ -75,11 +86,12 @@ func newSale(g *Gate, product string, snapshot lua.Snapshot, now time.Time) *sal
 
 func (s *sale) see(snapshot lua.Snapshot, now time.Time) {
 	s.view.Store(&localView{Snapshot: snapshot, seen: now})
+	s.heard.Store(int64(now.Sub(s.gate.born)))
 	s.crowd.learn(snapshot.Available, snapshot.Now)
 	// A look that seems much older than the reply is from after the server's clock
 	// went back.
 	older := time.UnixMilli(s.soldOutAt.Load()).Sub(snapshot.Now)
-	if snapshot.Available == 0 || older < 0 || older >= freshFor {
+	if snapshot.Available == 0 || older < 0 || older >= freshMin {
 		s.soldOut.Store(snapshot.Available == 0)
 	}
 }
@@ -106,6 +118,7 @@ func (s *sale) watch() {
 			}
 		}
 		s.look()
+		s.learnPace(s.gate.deps.Now().Sub(looked), looked.IsZero())
 		looked = s.gate.deps.Now()
 		v := s.view.Load()
 		if s.ended(v) {
@@ -128,20 +141,25 @@ func (s *sale) ended(v *localView) bool {
 	return (s.gone.Load() || !v.Damaged) && v.over(s.gate.deps.Now()) && s.carried.Load() == 0
 }
 
-// look asks Redis once and tells what this edge carries.
+// look asks Redis once and tells what this edge carries. Telling that is a write, so
+// a Redis that reads and refuses writes is found even if nobody buys; with the
+// circuit open the look tries all that a purchase needs before it closes it.
 func (s *sale) look() {
 	ctx, cancel := context.WithTimeout(s.gate.ctx, callTimeout)
 	defer cancel()
-	var snapshot lua.Snapshot
-	var found bool
-	err := s.breaker.look(func() (err error) {
-		snapshot, found, err = lua.Audit(ctx, s.gate.deps.Redis, s.product)
-		return err
-	})
+	open := s.breaker.open.Load()
+	snapshot, found, err := lua.Audit(ctx, s.gate.deps.Redis, s.product)
+	if err == nil && open {
+		err = lua.Probe(ctx, s.gate.deps.Redis, s.product)
+	}
 	if err != nil {
-		return // the breaker has said so
+		if s.gate.ctx.Err() == nil {
+			s.breaker.note(err) // which tells the log
+		}
+		return
 	}
 	if !found {
+		s.breaker.note(nil)
 		if s.gone.CompareAndSwap(false, true) && !s.view.Load().over(s.gate.deps.Now()) {
 			s.gate.deps.Log.Error("Redis has lost the activity; the entrance is closed until a backend has rebuilt it", "product", s.product)
 		}
@@ -157,9 +175,42 @@ func (s *sale) look() {
 	// What was reserved under this epoch or an older one is in carried by now: it
 	// is counted before the call and taken off after the confirm.
 	word := lua.Edge{ID: s.gate.id, Epoch: snapshot.Epoch, Carried: s.carried.Load(), At: snapshot.Now}
-	if err := lua.Present(ctx, s.gate.deps.Redis, s.product, word); err != nil {
+	err = lua.Present(ctx, s.gate.deps.Redis, s.product, word)
+	switch {
+	case err == nil:
+		s.breaker.note(nil)
+		s.group.retryNow()
+	case s.gate.ctx.Err() != nil:
+	case lua.FaultOf(err).Transient(): // a Redis that refuses this word refuses purchases
+		s.breaker.note(err)
+	default: // its key is something else; a backend removes that
+		s.breaker.note(nil)
 		s.gate.deps.Log.Debug("the backend does not hear of this edge", "product", s.product, "error", err)
 	}
+}
+
+// learnPace takes in how long it took from one look to the end of the next. One that
+// is slow counts at once, and is forgotten slowly.
+func (s *sale) learnPace(took time.Duration, first bool) {
+	if first {
+		return
+	}
+	slower := max(freshLooks*took, time.Duration(s.fresh.Load())*9/10)
+	s.fresh.Store(int64(min(max(slower, freshMin), freshMax)))
+}
+
+// confirm renews the view's freshness: a reply has just said the same of the
+// activity as the view does.
+func (s *sale) confirm(reply lua.Batch) {
+	v := s.view.Load()
+	if reply.State == v.State && reply.Epoch == v.Epoch && reply.ActivityID == v.ID {
+		s.heard.Store(int64(s.gate.deps.Now().Sub(s.gate.born)))
+	}
+}
+
+// stale says that Redis has not confirmed the view for too long.
+func (s *sale) stale(now time.Time) bool {
+	return int64(now.Sub(s.gate.born))-s.heard.Load() > s.fresh.Load()
 }
 
 // leave takes the edge's word back when it carries nothing any more.
@@ -183,13 +234,13 @@ func (s *sale) lookNow() {
 }
 
 // closed says that Redis cannot be asked or has lost the activity.
-func (s *sale) closed() bool { return s.breaker.shut.Load() || s.gone.Load() }
+func (s *sale) closed() bool { return s.breaker.open.Load() || s.gone.Load() }
 
 // refusal says from memory whether a click is certainly in vain: sold out,
 // closed, too early, too late, Redis away. Reserved means: ask Redis.
 func (s *sale) refusal(now time.Time, quantity int) (lua.Outcome, time.Duration) {
 	v := s.view.Load()
-	if s.closed() || now.Sub(v.seen) > freshFor || v.Damaged {
+	if s.closed() || s.stale(now) || v.Damaged {
 		return lua.Unavailable, time.Second
 	}
 	switch server := v.serverNow(now); {

@@ -2,11 +2,8 @@ package gate
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/seckill-edge/seckill/lua"
 )
@@ -132,9 +129,13 @@ func (g *Gate) firstLook(ctx context.Context, product string) (*sale, sight) {
 func (g *Gate) look(product string, l *look) {
 	ctx, cancel := context.WithTimeout(g.ctx, callTimeout)
 	snapshot, found, err := lua.Audit(ctx, g.deps.Redis, product)
-	cancel()
 	now := g.deps.Now()
 	view := &localView{Snapshot: snapshot, seen: now}
+	if err == nil && found && !view.over(now) {
+		// A right that is missing is found here, before a purchase fails half-way.
+		err = lua.Probe(ctx, g.deps.Redis, product)
+	}
+	cancel()
 
 	b := &g.sales
 	b.mu.Lock()
@@ -149,7 +150,7 @@ func (g *Gate) look(product string, l *look) {
 		l.sight = b.rememberLocked(product, sight{outcome: lua.Unavailable, until: now.Add(lookShut)})
 		if now.Sub(b.told) >= lookTellEvery {
 			b.told = now
-			g.deps.Log.Warn("cannot look at an activity", "product", product, "error", err)
+			g.deps.Log.Warn("cannot sell a product", "product", product, "fault", lua.FaultOf(err).String(), "error", causeOf(err))
 		}
 	case !found:
 		l.sight = b.rememberLocked(product, sight{outcome: lua.NoProduct, until: now.Add(sightFor)})
@@ -168,8 +169,8 @@ func (g *Gate) look(product string, l *look) {
 // noReply says that Redis did not answer at all: what it says of one product, such
 // as that its key is of another kind, is no sign of the next.
 func noReply(err error) bool {
-	var reply redis.Error
-	return err != nil && !errors.As(err, &reply)
+	fault := lua.FaultOf(err)
+	return fault == lua.FaultNotSent || fault == lua.FaultUnanswered
 }
 
 func (b *salesBook) rememberLocked(product string, s sight) sight {

@@ -69,7 +69,7 @@ func TestNobodyWaitsToSeeWhatCannotBeSeen(t *testing.T) {
 		})
 		mu.Lock()
 		defer mu.Unlock()
-		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("cannot look at an activity")), log.String())
+		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("cannot sell a product")), log.String())
 	})
 }
 

@@ -13,6 +13,8 @@ import (
 type ticket struct {
 	request  lua.Request
 	activity string // the only one it is meant for; empty: any
+	came     string // the activity it came for, once it has gone to Redis
+	unknown  bool   // Redis may have run a call for it that failed
 	weight   int64  // by which it leaves the crowd
 	joined   time.Time
 	taken    atomic.Bool   // who swaps it to true answers
@@ -25,8 +27,8 @@ var tickets = sync.Pool{New: func() any { return &ticket{answered: make(chan str
 
 func newTicket(r lua.Request, now time.Time) *ticket {
 	t := tickets.Get().(*ticket)
-	t.request, t.activity, t.weight, t.joined = r, "", 0, now
-	t.late, t.result = false, lua.Result{}
+	t.request, t.activity, t.came, t.weight, t.joined = r, "", "", 0, now
+	t.late, t.unknown, t.result = false, false, lua.Result{}
 	t.taken.Store(false)
 	return t
 }
