@@ -65,7 +65,7 @@ func TestTotalChangesWhileKeysAreLost(t *testing.T) {
 		a := w.sale(20, 0)
 		w.backend()
 		w.backend()
-		fire, cease := context.WithTimeout(t.Context(), 6*time.Second)
+		fire, cease := context.WithTimeout(t.Context(), servicetest.Scaled(6*time.Second))
 		defer cease()
 		var all sync.WaitGroup
 		var granted [2][]order.Order
@@ -90,7 +90,7 @@ func TestTotalChangesWhileKeysAreLost(t *testing.T) {
 			})
 		}
 		k := lua.KeysOf(w.product)
-		lost := time.NewTicker(time.Second)
+		lost := time.NewTicker(servicetest.Scaled(time.Second))
 		defer lost.Stop()
 		for n := 0; ; n++ {
 			select {
@@ -131,7 +131,7 @@ func TestTheEndWhileTheBrokerIsAway(t *testing.T) {
 		patient := promised
 		patient.Promise.Within, patient.Promise.After = time.Hour, 30*time.Minute
 		_, stop := w.backendWith(patient)
-		a := w.planned(-time.Minute, 3*time.Second, 0)
+		a := w.planned(-time.Minute, servicetest.Scaled(4*time.Second), 0)
 		w.selling(a)
 		leave()
 		orders := w.reserve(40)
@@ -142,7 +142,7 @@ func TestTheEndWhileTheBrokerIsAway(t *testing.T) {
 		require.Equal(t, lua.Open, w.snapshot().State)
 		stop(t.Context())
 		w.backendWith(promised)
-		w.inTime(orders, lua.MarkSettled)
+		w.areStored(orders, lua.MarkSettled)
 		servicetest.Eventually(t, w.isArchived(a))
 		back()
 		servicetest.Eventually(t, w.drained)
@@ -158,7 +158,7 @@ func TestTheNextActivityAndWhatComesLate(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		b, _ := w.backend()
 		other, _ := w.backend()
-		first := w.planned(-time.Minute, 3*time.Second, time.Second)
+		first := w.planned(-time.Minute, servicetest.Scaled(5*time.Second), servicetest.Scaled(time.Second))
 		w.selling(first)
 		orders := w.reserve(10)
 		w.publish(orders)

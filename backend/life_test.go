@@ -45,7 +45,7 @@ func TestALifeWithoutAnOperator(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		w.backend()
 		b, _ := w.backend()
-		first := w.planned(-time.Minute, 6*time.Second, time.Second)
+		first := w.planned(-time.Minute, servicetest.Scaled(8*time.Second), servicetest.Scaled(2*time.Second))
 		w.selling(first)
 		require.Equal(t, "0", metric(t, b, `seckill_backend_activities_unready{obstacle="predecessor"}`))
 		_, err := w.service().ChangeStock(t.Context(), w.product, activities.Change{Add: 20})

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(servicetest.Main(m)) }
 var (
 	soon = servicetest.Patience()
 	// patience lets an embedded Redis under the race detector be as slow as it is.
-	patience = fmt.Sprintf("?read_timeout=%[1]v&pool_timeout=%[1]v", servicetest.Scaled(10*time.Second))
+	patience = servicetest.PatientRedis()
 )
 
 var counter atomic.Int64
@@ -166,6 +166,9 @@ func (w *world) backendWith(c backend.Config) (b *backend.Backend, stop func(con
 
 // backendAt starts a backend on a machine with this clock.
 func (w *world) backendAt(c backend.Config, now func() time.Time) (b *backend.Backend, stop func(context.Context)) {
+	if c.Promise.Within == 0 {
+		c.Promise.Within = servicetest.Scaled(30 * time.Second)
+	}
 	client, err := lua.NewClient("redis://"+w.line.addr()+"/0"+patience, "backend-under-test")
 	require.NoError(w, err)
 	b, err = backend.New(c, backend.Deps{

@@ -39,7 +39,7 @@ func start(t testing.TB, kind string) redis.UniversalClient {
 
 func connect(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
-	c, err := NewClient(url+"?read_timeout=20s", "lua-test")
+	c, err := NewClient(url+servicetest.PatientRedis(), "lua-test")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -22,6 +23,7 @@ type edge struct {
 	redis, rabbitmq string
 	folder          string // for the shop's pages and what Caddy keeps
 	verbose         bool
+	embedded        bool // Redis is in this process
 }
 
 // start loads Caddy. After an error nothing runs.
@@ -91,6 +93,14 @@ func (e edge) narrow(config []byte) ([]byte, error) {
 		server["listen"] = []string{e.listen}
 		routes, _ := server["routes"].([]any)
 		server["routes"] = append([]any{e.payments(), buyerByCookie}, routes...)
+	}
+	if e.embedded {
+		// Its silence says that the machine is busy: a buyer can wait for the answer.
+		app, _ := apps["seckill"].(map[string]any)
+		if app == nil {
+			return nil, errors.New("the Caddyfile configures no seckill app")
+		}
+		app["reserve_timeout"] = "2s"
 	}
 	// It has no certificates to keep, and cleaning up among them takes a lock that
 	// outlives Caddy by seconds.

@@ -20,12 +20,17 @@ const (
 	exitUsage  = 2
 )
 
-const (
-	// startWithin bounds the start, servers that are not embedded included.
-	startWithin = 20 * time.Second
-	// stopWithin bounds the end.
-	stopWithin = 20 * time.Second
-)
+// stopWithin bounds the end.
+const stopWithin = 20 * time.Second
+
+// startWithin bounds the start. A server that was given may be away, which is told
+// soon; what is embedded starts, be the machine as slow as it is.
+func (s settings) startWithin() time.Duration {
+	if s.redis+s.rabbitmq+s.database != "" {
+		return 20 * time.Second
+	}
+	return 3 * time.Minute
+}
 
 // run is the command: it sells until ctx ends. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -55,7 +60,7 @@ func sell(ctx context.Context, s settings, stdout, stderr io.Writer) error {
 	level.Set(s.level(true))
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 	lua.LogTo(log)
-	starting, cancel := context.WithTimeout(ctx, startWithin)
+	starting, cancel := context.WithTimeout(ctx, s.startWithin())
 	defer cancel()
 	w, err := start(starting, s, log)
 	if err == nil {

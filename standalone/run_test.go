@@ -68,7 +68,7 @@ func (s *sale) stop() {
 		s.exited <- code
 		require.Equal(s.t, exitOK, code, s.errs)
 		require.Empty(s.t, s.errs.String(), "a run without faults warns of nothing")
-	case <-time.After(startWithin + stopWithin):
+	case <-time.After(servicetest.Patience()):
 		s.t.Fatal("it does not end")
 	}
 }

@@ -54,6 +54,10 @@ func (w *works) openServers(ctx context.Context, s settings) (err error) {
 // errUsage reports a flag whose value is wrong in itself.
 var errUsage = errors.New("wrong usage")
 
+// patient lets the embedded Redis answer late: it shares the process with all that
+// asks it, so that its silence says that the machine is busy, and not that it is away.
+const patient = "?dial_timeout=10s&read_timeout=10s&write_timeout=10s&pool_timeout=10s"
+
 func (w *works) openRedis(s settings) (err error) {
 	w.redisURL = s.redis
 	if s.redis == "" {
@@ -68,7 +72,7 @@ func (w *works) openRedis(s settings) (err error) {
 			m.Close()
 			return nil
 		})
-		w.redisURL = "redis://" + m.Addr() + "/0"
+		w.redisURL = "redis://" + m.Addr() + "/0" + patient
 	}
 	w.parts = append(w.parts, "Redis "+part(s.redis, "embedded"))
 	if w.redis, err = lua.NewClient(w.redisURL, "standalone"); err != nil {

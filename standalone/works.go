@@ -110,7 +110,7 @@ var flagOf = map[string]string{
 }
 
 func (w *works) startEdge(ctx context.Context, s settings) error {
-	e := edge{listen: w.shopAt, console: w.console, redis: w.redisURL, rabbitmq: w.brokerURL, folder: w.folder, verbose: s.verbose}
+	e := edge{listen: w.shopAt, console: w.console, redis: w.redisURL, rabbitmq: w.brokerURL, folder: w.folder, verbose: s.verbose, embedded: s.redis == ""}
 	// Also after a failed start: Caddy may have got half way.
 	w.onStop("Caddy", func(context.Context) error { return e.stop() })
 	if err := e.start(); err != nil {

@@ -51,7 +51,7 @@ func (all kinds) run(t *testing.T, test func(t *testing.T, s *Service)) {
 	for name, start := range all {
 		t.Run(name, func(t *testing.T) {
 			addr, database := start(t)
-			client, err := lua.NewClient("redis://"+addr+"/0?read_timeout=10s&pool_timeout=10s", "test") // embedded, under the race detector, it is slow
+			client, err := lua.NewClient("redis://"+addr+"/0"+servicetest.PatientRedis(), "test") // embedded, under the race detector, it is slow
 			require.NoError(t, err)
 			db, err := store.New(t.Context(), database, nil)
 			require.NoError(t, err)

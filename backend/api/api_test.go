@@ -27,6 +27,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -45,7 +46,7 @@ type site struct {
 
 func newSite(t *testing.T, token string) *site {
 	s := &site{server: miniredis.RunT(t)}
-	client, err := lua.NewClient("redis://"+s.server.Addr()+"/0", "test")
+	client, err := lua.NewClient("redis://"+s.server.Addr()+"/0"+servicetest.PatientRedis(), "test")
 	require.NoError(t, err)
 	s.store, err = store.New(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "x.db"), nil)
 	require.NoError(t, err)

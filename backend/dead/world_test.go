@@ -82,7 +82,7 @@ func onEach(t *testing.T, test func(t *testing.T, w *world)) {
 func newWorld(t testing.TB, redisAddr, broker, database string, raw *sql.DB) *world {
 	w := &world{TB: t, raw: raw}
 	var err error
-	w.redis, err = lua.NewClient("redis://"+redisAddr+"/0?read_timeout=10s&pool_timeout=10s", "test")
+	w.redis, err = lua.NewClient("redis://"+redisAddr+"/0"+servicetest.PatientRedis(), "test")
 	require.NoError(t, err)
 	w.broker, err = queue.Open(broker)
 	require.NoError(t, err)

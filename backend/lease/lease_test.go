@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(servicetest.Main(m)) }
 
-const ttl = 600 * time.Millisecond
+var ttl = servicetest.Scaled(600 * time.Millisecond)
 
 // onEach runs a test on an embedded Redis, and without -short on a real one too.
 func onEach(t *testing.T, test func(t *testing.T, client redis.UniversalClient)) {
@@ -34,7 +34,7 @@ func onEach(t *testing.T, test func(t *testing.T, client redis.UniversalClient))
 	}
 	for name, start := range kinds {
 		t.Run(name, func(t *testing.T) {
-			client, err := lua.NewClient("redis://"+start(t)+"/0", "test")
+			client, err := lua.NewClient("redis://"+start(t)+"/0"+servicetest.PatientRedis(), "test")
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, client.Close()) })
 			test(t, client)
@@ -134,7 +134,7 @@ func TestSpoiltKeys(t *testing.T) {
 			onEach(t, func(t *testing.T, client redis.UniversalClient) {
 				l := newLease(t, client)
 				require.NoError(t, spoil(t.Context(), client, l.keys))
-				ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+				ctx, stop := context.WithTimeout(t.Context(), servicetest.Patience())
 				defer stop()
 				worked := false
 				l.Run(ctx, func(ctx context.Context, fence int64) {

@@ -124,7 +124,7 @@ func newWorld(t testing.TB, redisAddr, broker, database string) *world {
 }
 
 func (w *world) client() redis.UniversalClient {
-	c, err := lua.NewClient("redis://"+w.address+"/0?read_timeout=5s", "test")
+	c, err := lua.NewClient("redis://"+w.address+"/0"+servicetest.PatientRedis(), "test")
 	require.NoError(w, err)
 	w.Cleanup(func() { require.NoError(w, c.Close()) })
 	return c
