@@ -16,7 +16,11 @@ const pollPause = 10 * time.Millisecond
 // t.Logf.
 func Eventually(t testing.TB, so func() bool, saying ...any) {
 	t.Helper()
-	patience := Patience()
+	eventually(t, Patience(), so, saying)
+}
+
+func eventually(t testing.TB, patience time.Duration, so func() bool, saying []any) {
+	t.Helper()
 	for begun := time.Now(); ; {
 		asked := time.Now()
 		if so() {
@@ -33,7 +37,11 @@ func Eventually(t testing.TB, so func() bool, saying ...any) {
 // of c, within Patience. A closed c gives the zero value.
 func Receive[T any](t testing.TB, c <-chan T, saying ...any) T {
 	t.Helper()
-	patience := Patience()
+	return receive(t, Patience(), c, saying)
+}
+
+func receive[T any](t testing.TB, patience time.Duration, c <-chan T, saying []any) T {
+	t.Helper()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {

@@ -77,8 +77,7 @@ func (r *Redis) URL() string { return "redis://" + r.Addr() + "/0" }
 // PatientRedis is the query of a redis:// URL that lets calls take as long as they
 // do on the slowest machine, for tests that are not about the deadlines of calls.
 func PatientRedis() string {
-	within := Scaled(10 * time.Second)
-	return fmt.Sprintf("?dial_timeout=%[1]v&read_timeout=%[1]v&write_timeout=%[1]v&pool_timeout=%[1]v", within)
+	return fmt.Sprintf("?dial_timeout=%[1]v&read_timeout=%[1]v&write_timeout=%[1]v&pool_timeout=%[1]v", Patience())
 }
 
 // Restart starts the server again on the same port and data, after stopping it

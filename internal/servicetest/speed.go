@@ -42,9 +42,15 @@ func spin(steps int) uint64 {
 	return x
 }
 
-// Scaled is d on a quiet machine and Slow times d on a slower one. Tests take it
-// for the deadlines of what they test.
-func Scaled(d time.Duration) time.Duration { return time.Duration(float64(d) * Slow()) }
+// Scaled is d on a quiet machine and Slow times d on a slower one, from a second on
+// in whole seconds. Tests take it for the deadlines of what they test.
+func Scaled(d time.Duration) time.Duration {
+	unit := time.Second
+	if d < unit {
+		unit = time.Millisecond
+	}
+	return max(d, time.Duration(float64(d)*Slow()).Round(unit))
+}
 
 // Patience is how long a test waits for what must happen: two minutes, Scaled. It
 // only keeps a broken test from hanging for ever; never choose it so that a slow

@@ -35,13 +35,10 @@ func TestEventually(t *testing.T) {
 		require.Equal(t, 3, looks)
 	})
 	t.Run("gives up, saying what was waited for", func(t *testing.T) {
-		kept := slow
-		slow = func() float64 { return 0 } // no patience at all
-		t.Cleanup(func() { slow = kept })
 		m := &mutter{TB: t}
-		require.Panics(t, func() { Eventually(m, func() bool { return false }, "unit %d", 7) })
+		require.Panics(t, func() { eventually(m, 0, func() bool { return false }, []any{"unit %d", 7}) })
 		require.Equal(t, "not so within 0s: unit 7", m.said)
-		require.Panics(t, func() { Receive(m, make(chan int)) })
+		require.Panics(t, func() { receive(m, 0, make(chan int), nil) })
 		require.Equal(t, "nothing came within 0s", m.said)
 	})
 	t.Run("receives a value or the end", func(t *testing.T) {
