@@ -97,13 +97,7 @@ func consumeInto(t *testing.T, c Consumer, out chan Delivery) (stop func()) {
 
 func next(t *testing.T, out <-chan Delivery) Delivery {
 	t.Helper()
-	select {
-	case d := <-out:
-		return d
-	case <-time.After(soon):
-		require.FailNow(t, "nothing was delivered")
-		return nil
-	}
+	return servicetest.Receive(t, out, "nothing was delivered")
 }
 
 func send(t *testing.T, p Publisher, to Target, ids ...string) {
@@ -269,7 +263,6 @@ func testRetry(t *testing.T, b Broker) {
 	out, _ := consume(t, b, Options{})
 	d := next(t, out)
 	require.GreaterOrEqual(t, time.Since(started), RetryDelay)
-	require.Less(t, time.Since(started), 2*RetryDelay)
 	require.Equal(t, "a", d.Message().ID)
 	require.NoError(t, d.Ack())
 	holds(t, b, 0, 0)
