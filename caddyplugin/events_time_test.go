@@ -2,6 +2,7 @@ package caddyplugin
 
 import (
 	"bufio"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,7 +23,8 @@ import (
 func TestStreamOutlivesTimeouts(t *testing.T) {
 	onEach(t, func(t *testing.T, e *edge) {
 		e.sell(20, 1)
-		const timeouts = "metrics\n\tservers {\n\t\ttimeouts {\n\t\t\tread_body 100ms\n\t\t\twrite 100ms\n\t\t\tread_body_idle -1s\n\t\t\twrite_idle -1s\n\t\t}\n\t}"
+		brief := servicetest.Scaled(100 * time.Millisecond)
+		timeouts := fmt.Sprintf("metrics\n\tservers {\n\t\ttimeouts {\n\t\t\tread_body %[1]v\n\t\t\twrite %[1]v\n\t\t\tread_body_idle -1s\n\t\t\twrite_idle -1s\n\t\t}\n\t}", brief)
 		e.load(strings.Replace(e.config("", byHeader), "metrics", timeouts, 1))
 		e.waitOpen()
 		id := e.bought("alice")
@@ -31,7 +33,7 @@ func TestStreamOutlivesTimeouts(t *testing.T) {
 		reads := e.theGate().Stats().Reads
 		begin := time.Now()
 		servicetest.Eventually(t, func() bool { // several looks, which take longer than the time-outs
-			return e.theGate().Stats().Reads >= reads+2 && time.Since(begin) > 400*time.Millisecond
+			return e.theGate().Stats().Reads >= reads+2 && time.Since(begin) > 4*brief
 		})
 		e.move(lua.MarkCreated, "alice", id)
 		require.Equal(t, "created", s.status()["status"])
@@ -50,7 +52,8 @@ func TestStreamOutlivesDeadlinesOnHTTP2(t *testing.T) {
 		}
 	}))
 	server.EnableHTTP2 = true
-	server.Config.WriteTimeout = 100 * time.Millisecond
+	brief := servicetest.Scaled(100 * time.Millisecond)
+	server.Config.WriteTimeout = brief
 	server.StartTLS()
 	defer server.Close()
 	answer, err := server.Client().Get(server.URL)
@@ -59,7 +62,7 @@ func TestStreamOutlivesDeadlinesOnHTTP2(t *testing.T) {
 	require.Equal(t, 2, answer.ProtoMajor)
 	s := &stream{t: t, answer: answer, lines: bufio.NewReader(answer.Body), cancel: func() { _ = answer.Body.Close() }}
 	require.Equal(t, "queued", s.status()["status"])
-	<-time.After(300 * time.Millisecond) // the deadline passes
+	<-time.After(3 * brief) // the deadline passes
 	fates <- gate.Fate{OrderID: orderID, State: order.Paid, Final: true}
 	require.Equal(t, "paid", s.status()["status"])
 	s.ended()

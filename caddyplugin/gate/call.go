@@ -39,7 +39,7 @@ func (g *group) reserve(view *localView, batch []*ticket) (lua.Batch, error) {
 // their order is lost.
 func (g *group) callOnce(epoch int64, first time.Time, requests []lua.Request) (lua.Batch, error) {
 	gate := g.sale.gate
-	ctx, cancel := context.WithTimeout(gate.ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(gate.ctx, gate.cfg.callTimeout)
 	defer cancel()
 	start := gate.deps.Now()
 	until := g.sale.view.Load().serverNow(first).Add(gate.reserveWithin())

@@ -27,23 +27,19 @@ func (b *bench) sellOut(t *testing.T) (back func()) {
 	}
 }
 
-// TestReturnIsHeard: a sold out edge sells what comes back at once, before its
-// next look.
+// TestReturnIsHeard: a sold out edge sells what comes back before it looks by itself.
 func TestReturnIsHeard(t *testing.T) {
 	eachRedis(t, func(t *testing.T, url string) {
-		b := setup(t, url)
+		var clock stopwatch
+		b := setup(t, url, clock.on, func(c *Config, _ *Deps) { c.lookEvery = time.Hour })
 		back := b.sellOut(t)
 		servicetest.Eventually(t, func() bool {
 			n, err := b.redis.PubSubNumSub(t.Context(), lua.Changes).Result()
 			return err == nil && n[lua.Changes] == 1
 		})
-		// Right after a look the next one by itself is most of a second away.
-		seen := b.Views()[0].Now
-		servicetest.Eventually(t, func() bool { return b.lastLook().After(seen) })
-		start := time.Now()
+		clock.stop()
 		back()
 		servicetest.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved })
-		require.Less(t, time.Since(start), 700*time.Millisecond)
 	})
 }
 
@@ -57,15 +53,13 @@ func (d deaf) Subscribe(ctx context.Context, _ ...string) *redis.PubSub {
 }
 
 // TestLostMessageIsCaughtByTheLook: an edge that hears nothing sells what came
-// back within two looks.
+// back, for it looks.
 func TestLostMessageIsCaughtByTheLook(t *testing.T) {
 	eachRedis(t, func(t *testing.T, url string) {
 		b := setup(t, url, func(_ *Config, d *Deps) { d.Redis = deaf{d.Redis} })
 		back := b.sellOut(t)
-		start := time.Now()
 		back()
 		servicetest.Eventually(t, func() bool { return b.click(t, "b").Outcome == lua.Reserved })
-		require.Less(t, time.Since(start), 2500*time.Millisecond)
 	})
 }
 
@@ -104,12 +98,11 @@ func TestManyChangesAreFewLooks(t *testing.T) {
 		b.sellOut(t)
 		looks := make(map[time.Time]bool)
 		start := time.Now()
-		for time.Since(start) < 300*time.Millisecond {
+		for len(looks) < 10 {
 			b.changed(product)
 			looks[b.lastLook()] = true
 		}
 		require.LessOrEqual(t, len(looks), int(time.Since(start)/lookGap)+2)
-		require.Greater(t, len(looks), 2)
 	})
 }
 
@@ -117,7 +110,8 @@ func TestManyChangesAreFewLooks(t *testing.T) {
 // of its own order, and of no other.
 func TestMovesAreHeard(t *testing.T) {
 	eachRedis(t, func(t *testing.T, url string) {
-		b := setup(t, url)
+		var clock stopwatch
+		b := setup(t, url, clock.on)
 		b.preheat(t, 10)
 		mine, other := b.click(t, "a"), b.click(t, "b")
 		s, o := b.follow(t, "a", mine.OrderID), b.follow(t, "b", other.OrderID)
@@ -134,14 +128,12 @@ func TestMovesAreHeard(t *testing.T) {
 			return s.due.After(soon) && o.due.After(soon)
 		}
 		servicetest.Eventually(t, rests)
+		clock.stop()
 		due := o.due
-		start := time.Now()
 		_, err := lua.Settle(t.Context(), b.redis, product, lua.MarkCreated, []lua.Move{{UserID: "a", OrderID: mine.OrderID}})
 		require.NoError(t, err)
 		f, _ := next(t, s)
 		require.Equal(t, order.Created, f.State)
-		require.Less(t, time.Since(start), followLate/2)
-		t.Logf("heard after %v", time.Since(start))
 		b.streams.mu.Lock()
 		defer b.streams.mu.Unlock()
 		require.Equal(t, due, o.due)

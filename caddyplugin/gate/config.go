@@ -36,6 +36,10 @@ type Config struct {
 	// Buffer bounds the reserved orders that wait to be published; what does not
 	// fit stays in the outbox for the backend's relay. Default 65536.
 	Buffer int
+
+	// callTimeout and lookEvery are set by tests alone, which run on machines that
+	// are slow, and where nothing may be seen by a look.
+	callTimeout, lookEvery time.Duration
 }
 
 const (
@@ -53,6 +57,12 @@ const (
 )
 
 func (c *Config) setDefaults() {
+	if c.callTimeout == 0 {
+		c.callTimeout = callTimeout
+	}
+	if c.lookEvery == 0 {
+		c.lookEvery = lookEvery
+	}
 	if c.ReserveTimeout == 0 {
 		c.ReserveTimeout = 250 * time.Millisecond
 	}

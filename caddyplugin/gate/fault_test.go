@@ -72,7 +72,7 @@ func TestClosingUnderLoadForgetsNothing(t *testing.T) {
 			})
 		}
 		servicetest.Eventually(t, func() bool { return n.Load() > 50 })
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), servicetest.Patience())
 		defer cancel()
 		b.Close(ctx)
 		wg.Wait()

@@ -108,7 +108,7 @@ func (f *follower) look(streams []*Stream) bool {
 		for _, s := range part {
 			users = append(users, s.user)
 		}
-		ctx, cancel := context.WithTimeout(f.gate.ctx, callTimeout)
+		ctx, cancel := context.WithTimeout(f.gate.ctx, f.gate.cfg.callTimeout)
 		texts, err := lua.RecordTexts(ctx, f.gate.deps.Redis, f.product, users)
 		cancel()
 		f.gate.stats.reads.Add(1)

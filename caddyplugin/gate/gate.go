@@ -157,7 +157,7 @@ func (g *Gate) Stats() Stats {
 // purchases for now with which error code, or the edge's user lacks which right. The gate
 // itself is usable either way.
 func (g *Gate) Ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, g.cfg.callTimeout)
 	defer cancel()
 	if err := g.outage.of(len(g.sales.all())); err != nil {
 		return fmt.Errorf("redis: %w", err)
@@ -182,7 +182,7 @@ func (g *Gate) Connect() {
 		return
 	}
 	g.start(func() {
-		ctx, cancel := context.WithTimeout(g.ctx, callTimeout)
+		ctx, cancel := context.WithTimeout(g.ctx, g.cfg.callTimeout)
 		defer cancel()
 		if err := g.deps.Redis.Ping(ctx).Err(); err != nil && g.ctx.Err() == nil {
 			g.deps.Log.Warn("Redis does not answer; every purchase is refused until it does", "error", err)

@@ -339,7 +339,7 @@ func TestAfterCloseClicksAreUnavailable(t *testing.T) {
 		b.preheat(t, 10)
 		d := b.click(t, "a")
 		require.Equal(t, lua.Reserved, d.Outcome)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), servicetest.Patience())
 		defer cancel()
 		b.Close(ctx) // does not wait for the linger, and delivers what waits
 		require.Contains(t, b.published(t, 1), d.OrderID)

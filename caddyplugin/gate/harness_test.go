@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,7 +49,7 @@ var brokers struct {
 // setup builds a gate on an empty Redis; change may adjust config and deps.
 func setup(t testing.TB, url string, change ...func(*Config, *Deps)) *bench {
 	t.Helper()
-	rdb, err := lua.NewClient(url, "gate-test")
+	rdb, err := lua.NewClient(url+servicetest.PatientRedis(), "gate-test")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = rdb.Close() })
 	brokers.Lock()
@@ -60,7 +61,7 @@ func setup(t testing.TB, url string, change ...func(*Config, *Deps)) *bench {
 	t.Cleanup(func() { _ = publisher.Close(context.Background()) })
 
 	// Shared machines stall: what is not about the time-out must not meet it.
-	cfg := Config{ReserveTimeout: 5 * time.Second}
+	cfg := Config{ReserveTimeout: 5 * time.Second, callTimeout: servicetest.Scaled(callTimeout)}
 	deps := Deps{Redis: rdb, Publisher: publisher, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler)}
 	for _, c := range change {
 		c(&cfg, &deps)
@@ -68,12 +69,31 @@ func setup(t testing.TB, url string, change ...func(*Config, *Deps)) *bench {
 	g, err := New(cfg, deps)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), servicetest.Patience())
 		defer cancel()
 		g.Close(ctx)
 	})
 	return &bench{Gate: g, redis: rdb, broker: broker}
 }
+
+// stopwatch is a clock that stands still from stop on: then nothing is due any more
+// and no view grows old.
+type stopwatch struct{ stopped atomic.Pointer[time.Time] }
+
+func (s *stopwatch) now() time.Time {
+	if at := s.stopped.Load(); at != nil {
+		return *at
+	}
+	return time.Now()
+}
+
+func (s *stopwatch) stop() {
+	now := time.Now()
+	s.stopped.Store(&now)
+}
+
+// on lets a gate go by this clock.
+func (s *stopwatch) on(_ *Config, d *Deps) { d.Now = s.now }
 
 // preheat opens a sale; change may adjust it.
 func (b *bench) preheat(t testing.TB, total int64, change ...func(*lua.Activity)) lua.Activity {
@@ -139,7 +159,7 @@ func (b *bench) snapshot(t *testing.T) lua.Snapshot {
 // order that comes twice fails the test.
 func (b *bench) published(t *testing.T, n int) map[string]order.Order {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), servicetest.Patience())
 	defer cancel()
 	out := make(chan queue.Delivery)
 	var wg sync.WaitGroup

@@ -95,7 +95,7 @@ func (c *cleaner) clean() bool {
 	for product, list := range ids {
 		for len(list) > 0 {
 			n := min(len(list), cleanChunk)
-			ctx, cancel := context.WithTimeout(c.gate.ctx, callTimeout)
+			ctx, cancel := context.WithTimeout(c.gate.ctx, c.gate.cfg.callTimeout)
 			err := lua.Confirm(ctx, c.gate.deps.Redis, product, list[:n])
 			cancel()
 			if err != nil {

@@ -105,7 +105,7 @@ func (r *records) work(product string, line *readLine) {
 		for _, l := range batch {
 			users = append(users, l.user)
 		}
-		ctx, cancel := context.WithTimeout(r.gate.ctx, callTimeout)
+		ctx, cancel := context.WithTimeout(r.gate.ctx, r.gate.cfg.callTimeout)
 		texts, err := lua.RecordTexts(ctx, r.gate.deps.Redis, product, users)
 		cancel()
 		r.land(line)

@@ -127,7 +127,7 @@ func (s *sale) watch() {
 			s.leave(s.gate.ctx)
 			return
 		}
-		next := lookEvery
+		next := s.gate.cfg.lookEvery
 		if s.closed() || v.State != lua.Open || !v.Proven() {
 			next = lookShut
 		}
@@ -145,7 +145,7 @@ func (s *sale) ended(v *localView) bool {
 // a Redis that reads and refuses writes is found even if nobody buys; with the
 // circuit open the look tries all that a purchase needs before it closes it.
 func (s *sale) look() {
-	ctx, cancel := context.WithTimeout(s.gate.ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(s.gate.ctx, s.gate.cfg.callTimeout)
 	defer cancel()
 	open := s.breaker.open.Load()
 	snapshot, found, err := lua.Audit(ctx, s.gate.deps.Redis, s.product)
@@ -218,7 +218,7 @@ func (s *sale) leave(ctx context.Context) {
 	if s.carried.Load() > 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.gate.cfg.callTimeout)
 	defer cancel()
 	if err := lua.Absent(ctx, s.gate.deps.Redis, s.product, s.gate.id); err != nil {
 		s.gate.deps.Log.Debug("the backend does not hear that this edge has left", "product", s.product, "error", err)

@@ -127,7 +127,7 @@ func (g *Gate) firstLook(ctx context.Context, product string) (*sale, sight) {
 
 // look asks Redis for the product and opens its sale if it has one.
 func (g *Gate) look(product string, l *look) {
-	ctx, cancel := context.WithTimeout(g.ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(g.ctx, g.cfg.callTimeout)
 	snapshot, found, err := lua.Audit(ctx, g.deps.Redis, product)
 	now := g.deps.Now()
 	view := &localView{Snapshot: snapshot, seen: now}

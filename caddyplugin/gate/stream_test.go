@@ -27,10 +27,12 @@ func (b *bench) follow(t *testing.T, user, id string) *Stream {
 // next waits for one fate; false if the stream has ended.
 func next(t *testing.T, s *Stream) (Fate, bool) {
 	t.Helper()
+	timer := time.NewTimer(servicetest.Patience())
+	defer timer.Stop()
 	select {
 	case f, more := <-s.Fates():
 		return f, more
-	case <-time.After(10 * time.Second):
+	case <-timer.C:
 		require.FailNow(t, "the stream says nothing")
 		return Fate{}, false
 	}
@@ -119,7 +121,7 @@ func TestStreamBounds(t *testing.T) {
 	require.EqualValues(t, 5, b.Stats().Streams)
 
 	// The end of the gate ends them all and lets no further one in.
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), servicetest.Patience())
 	defer cancel()
 	b.Close(ctx)
 	for _, s := range append(open, s) {
