@@ -25,7 +25,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // soon is a guard against waiting for ever, and no claim about any duration.
-const soon = 2 * time.Minute
+var soon = servicetest.Patience()
 
 // world is a Redis with sales, and a settler that works on it as user.
 type world struct {
@@ -180,17 +180,17 @@ func TestPassingRefusalIsRetried(t *testing.T) {
 			for part := range 4 {
 				require.NoError(t, w.settler.Put(t.Context(), orders[10*part:10*part+10]))
 			}
-			require.Eventually(t, func() bool { return len(w.log.with(c.logged)) > 0 }, soon, time.Millisecond)
+			servicetest.Eventually(t, func() bool { return len(w.log.with(c.logged)) > 0 })
 			for _, args := range c.end {
 				w.admins(args...)
 			}
-			require.Eventually(t, func() bool { return w.settler.Pending() == 0 }, soon, time.Millisecond)
+			servicetest.Eventually(t, func() bool { return w.settler.Pending() == 0 })
 			require.Equal(t, int64(40), w.sold("1001"))
 			require.Equal(t, 40., w.settled("done"))
 			require.Zero(t, w.settled("failed"))
 			require.Len(t, w.log.with("level=WARN"), 1, "told of once")
 			require.Empty(t, w.log.with("level=ERROR"))
-			require.Eventually(t, func() bool { return len(w.log.with("works again")) == 1 }, soon, time.Millisecond)
+			servicetest.Eventually(t, func() bool { return len(w.log.with("works again")) == 1 })
 		})
 	}
 }
@@ -204,7 +204,7 @@ func TestFullMemoryRefusesNoMove(t *testing.T) {
 	orders := w.reserved("1001", 10)
 	w.admins("CONFIG", "SET", "maxmemory", "1")
 	require.NoError(t, w.settler.Put(t.Context(), orders))
-	require.Eventually(t, func() bool { return w.settler.Pending() == 0 }, soon, time.Millisecond)
+	servicetest.Eventually(t, func() bool { return w.settler.Pending() == 0 })
 	require.Equal(t, int64(10), w.sold("1001"))
 	require.Equal(t, 10., w.settled("done"))
 	require.Zero(t, w.settled("failed"))
@@ -220,7 +220,7 @@ func TestDamagedProductHoldsUpNoOther(t *testing.T) {
 	w.admins("DEL", lua.KeysOf("1001").Users)
 	w.admins("SET", lua.KeysOf("1001").Users, "not a hash")
 	require.NoError(t, w.settler.Put(t.Context(), append(bad, good...)))
-	require.Eventually(t, func() bool { return w.settler.Pending() == 0 }, soon, time.Millisecond)
+	servicetest.Eventually(t, func() bool { return w.settler.Pending() == 0 })
 	require.Equal(t, int64(3), w.sold("1002"))
 	require.Equal(t, 3., w.settled("failed"))
 	require.Len(t, w.log.with("level=ERROR"), 1)

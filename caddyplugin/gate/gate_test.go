@@ -155,7 +155,7 @@ func TestHeldIsAnOperatorsWord(t *testing.T) {
 				require.Equal(t, step.want, b.click(t, fmt.Sprintf("script-%d", i)).Outcome)
 			}
 			outcome := func() lua.Outcome { o, _ := b.sales.all()[0].refusal(time.Now(), 1); return o }
-			require.Eventually(t, func() bool { return outcome() == step.want }, 20*time.Second, 5*time.Millisecond)
+			servicetest.Eventually(t, func() bool { return outcome() == step.want })
 			require.Equal(t, step.want, b.click(t, fmt.Sprintf("memory-%d", i)).Outcome)
 		}
 	})
