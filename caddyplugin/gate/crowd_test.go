@@ -69,7 +69,7 @@ func TestTheCrowdGoesHome(t *testing.T) {
 		for i := range edges {
 			ways[i] = &spoiltRedis{}
 			edges[i] = setup(t, url, func(c *Config, d *Deps) {
-				c.Surplus, c.Waiting, c.ReserveTimeout = 2, 40, 30*time.Millisecond
+				c.Surplus, c.Waiting, c.ReserveTimeout = 2, 40, servicetest.Scaled(30*time.Millisecond)
 				ways[i].UniversalClient, d.Redis = d.Redis, ways[i]
 			})
 		}

@@ -101,7 +101,7 @@ func TestFateWithoutRedis(t *testing.T) {
 	eachRedis(t, func(t *testing.T, url string) {
 		h := &hanging{}
 		b := setup(t, url, func(c *Config, d *Deps) {
-			c.ReserveTimeout, c.Waiting = 50*time.Millisecond, 8
+			c.ReserveTimeout, c.Waiting = servicetest.Scaled(50*time.Millisecond), 8
 			d.Redis.AddHook(h)
 		})
 		b.preheat(t, 10)

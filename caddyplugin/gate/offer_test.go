@@ -124,7 +124,7 @@ func TestOneOrderIDLate(t *testing.T) {
 	eachRedis(t, func(t *testing.T, url string) {
 		h := &hanging{}
 		b := setup(t, url, func(c *Config, d *Deps) {
-			c.ReserveTimeout, c.TicketLife = 30*time.Millisecond, time.Minute
+			c.ReserveTimeout, c.TicketLife = servicetest.Scaled(30*time.Millisecond), time.Minute
 			d.Redis.AddHook(h)
 		})
 		b.preheat(t, 10, func(a *lua.Activity) { a.Limit = 5 })

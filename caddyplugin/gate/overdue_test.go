@@ -18,7 +18,7 @@ import (
 // soon.
 func slow(t *testing.T, change func(*Config, *Deps)) (b *bench, server *servicetest.Redis) {
 	server = servicetest.RedisForTest(t)
-	b = setup(t, server.URL(), func(c *Config, _ *Deps) { c.ReserveTimeout = 50 * time.Millisecond }, change)
+	b = setup(t, server.URL(), func(c *Config, _ *Deps) { c.ReserveTimeout = servicetest.Scaled(50 * time.Millisecond) }, change)
 	b.preheat(t, 10)
 	servicetest.Eventually(t, func() bool { return b.click(t, "first").Outcome == lua.Reserved })
 	require.NoError(t, server.Pause())
