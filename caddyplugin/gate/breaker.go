@@ -71,10 +71,10 @@ func (o *outage) failed(product string, err error, opens bool) {
 	switch {
 	case begins:
 		o.since, o.told = now, now
-		o.log.Error("nothing can be sold; trying until it can", "product", product, "fault", lua.FaultOf(err).String(), "error", o.cause)
+		o.log.Error("Redis "+fault(err)+": nothing can be sold; trying until it can", "first_product", product, "fault", lua.FaultOf(err).String(), "error", o.cause)
 	case now.Sub(o.told) >= outageTellEvery:
 		o.told = now
-		o.log.Error("still nothing can be sold", "products", o.open, "for", now.Sub(o.since).Round(time.Second),
+		o.log.Error("Redis "+fault(err)+": still nothing can be sold", "products", o.open, "for", now.Sub(o.since).Round(time.Second),
 			"fault", lua.FaultOf(err).String(), "error", o.cause)
 	}
 }
@@ -83,7 +83,7 @@ func (o *outage) recovered() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.open--; o.open == 0 {
-		o.log.Info("Redis takes purchases again", "after", o.now().Sub(o.since).Round(time.Millisecond))
+		o.log.Info("Redis works again: purchases go on", "after", o.now().Sub(o.since).Round(time.Millisecond))
 		o.cause = nil
 	}
 }
@@ -99,15 +99,18 @@ func (o *outage) of(sales int) error {
 }
 
 // causeOf says in words what kind of failure err is, and what it says itself.
-func causeOf(err error) error {
+func causeOf(err error) error { return fmt.Errorf("it %s: %w", fault(err), err) }
+
+// fault says what Redis does to purchases.
+func fault(err error) string {
 	switch lua.FaultOf(err) {
 	case lua.FaultRefused:
-		return fmt.Errorf("it refuses purchases for now: %w", err)
+		return "refuses purchases for now"
 	case lua.FaultForbidden:
-		return fmt.Errorf("the edge's user lacks a right in it: %w", err)
+		return "refuses a right that the edge needs"
 	case lua.FaultPermanent:
-		return fmt.Errorf("it answers with an error: %w", err)
+		return "answers with an error"
 	default:
-		return fmt.Errorf("it does not answer: %w", err)
+		return "does not answer"
 	}
 }

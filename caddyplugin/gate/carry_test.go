@@ -118,7 +118,7 @@ func TestARedisThatRefusesWritesIsOneOutage(t *testing.T) {
 			require.NoError(t, b.Ready(t.Context()))
 			require.Equal(t, 1, strings.Count(log.all(), "nothing can be sold"), log.all())
 			require.Contains(t, log.all(), code)
-			require.Equal(t, 1, strings.Count(log.all(), "Redis takes purchases again"), log.all())
+			require.Equal(t, 1, strings.Count(log.all(), "Redis works again"), log.all())
 		})
 	}
 }
@@ -142,7 +142,7 @@ func TestAMissingRightKeepsTheCircuitOpen(t *testing.T) {
 		s.look()
 		require.Equal(t, lua.Unavailable, b.click(t, "a").Outcome)
 	}
-	require.ErrorContains(t, b.Ready(t.Context()), "lacks a right")
+	require.ErrorContains(t, b.Ready(t.Context()), "refuses a right")
 	acl("+decrby")
 	servicetest.Eventually(t, func() bool { return b.click(t, "z").Outcome == lua.Reserved })
 }
