@@ -20,7 +20,7 @@ func (b *Backend) NotReady(ctx context.Context) map[string]error {
 		func() check { return check{"redis", b.deps.Redis.Ping(ctx).Err()} },
 		func() check {
 			err := b.deps.Store.SchemaReady(ctx)
-			if store.LacksSchema(err) {
+			if store.LacksSchema(err) || errors.Is(err, store.ErrNewerSchema) {
 				return check{"schema", err}
 			}
 			if behind := b.tide.Err(); err == nil && errors.Is(behind, store.ErrBehind) {

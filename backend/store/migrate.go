@@ -26,9 +26,13 @@ const versionTable = "goose_db_version"
 // Migrate brings the schema to the newest version and names the files that it has
 // applied, none if there was nothing to do. Any number of processes may call it at
 // once: one works, the others wait and find it done. Only ctx bounds it, because
-// changing a large table takes long.
+// changing a large table takes long. A schema that is newer than this program is
+// ErrNewerSchema, wrapped.
 func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
-	return s.migrateTo(ctx, math.MaxInt64)
+	if applied, err = s.migrateTo(ctx, math.MaxInt64); err != nil {
+		return applied, err
+	}
+	return applied, s.SchemaReady(ctx)
 }
 
 func (s *Store) migrateTo(ctx context.Context, version int64) (applied []string, err error) {
@@ -66,9 +70,10 @@ func (s *Store) migrateTo(ctx context.Context, version int64) (applied []string,
 	}
 }
 
-// SchemaReady is nil if the schema is what this program needs; ErrSchema, wrapped,
-// says what to do if it is older. A newer one is accepted, so that the programs of
-// a cluster can be replaced one after the other.
+// SchemaReady is nil if the schema is what this program needs; ErrSchema or
+// ErrNewerSchema, wrapped, says what to do if it is older or newer. Under a newer one
+// everything is tried all the same, so that the programs of a cluster can be replaced
+// one after the other; but nothing that fails then is an order's fault.
 func (s *Store) SchemaReady(ctx context.Context) error {
 	db, cancel := s.session(ctx)
 	defer cancel()
@@ -86,7 +91,8 @@ func (s *Store) SchemaReady(ctx context.Context) error {
 		return fmt.Errorf("%w: it is at version %d, this program needs %d; run `seckilld migrate`",
 			ErrSchema, version, newest)
 	case version > newest:
-		s.log.WarnContext(ctx, "the schema is newer than this program", "schema", version, "program", newest)
+		return fmt.Errorf("%w: it is at version %d, this program knows %d; install the version of seckilld that has changed it, or a newer one",
+			ErrNewerSchema, version, newest)
 	}
 	return nil
 }

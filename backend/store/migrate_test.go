@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,11 +62,17 @@ func TestMigrateAnOlderSchema(t *testing.T) {
 	}
 }
 
-func TestANewerSchemaIsAccepted(t *testing.T) {
+// Neither migrating nor being ready is what it looks like under a newer schema.
+func TestANewerSchemaIsNamed(t *testing.T) {
 	onEach(t, func(t *testing.T, address string) {
 		s := open(t, address)
 		require.NoError(t, s.db.Exec("INSERT INTO "+versionTable+" (version_id, is_applied) VALUES (99, true)").Error)
-		require.NoError(t, s.SchemaReady(t.Context()))
+		err := s.SchemaReady(t.Context())
+		require.ErrorIs(t, err, ErrNewerSchema)
+		require.ErrorContains(t, err, fmt.Sprintf("at version 99, this program knows %d", s.newestVersion()))
+		applied, err := s.Migrate(t.Context())
+		require.ErrorIs(t, err, ErrNewerSchema)
+		require.Empty(t, applied)
 	})
 }
 

@@ -15,6 +15,9 @@ var (
 	ErrState = errors.New("wrong state")
 	// ErrSchema: the tables are older than this program; see Migrate.
 	ErrSchema = errors.New("database schema is too old")
+	// ErrNewerSchema: a newer program has changed the tables; this one may not know
+	// what it must not do.
+	ErrNewerSchema = errors.New("database schema is newer than this program")
 )
 
 // ActivityState is where an activity stands in SQL.

@@ -14,9 +14,10 @@ const migrateWithin = 10 * time.Minute
 
 func newMigrate(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:     "migrate",
-		Short:   "Bring the database schema up to date",
-		Long:    "migrate applies what is missing of the schema. It may run while backends work, and twice at once.",
+		Use:   "migrate",
+		Short: "Bring the database schema up to date",
+		Long: `migrate applies what is missing of the schema. It may run while backends work, and twice at once.
+A schema that a newer seckilld has changed is left as it is: exit code 3.`,
 		Example: "  seckilld migrate --database mysql://seckill:secret@127.0.0.1:3306/seckill",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
