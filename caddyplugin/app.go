@@ -10,6 +10,7 @@ import (
 
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
 	"github.com/seckill-edge/seckill/caddyplugin/limit"
+	"github.com/seckill-edge/seckill/internal/secret"
 )
 
 // The servers of a development machine, for who names none.
@@ -41,7 +42,7 @@ type App struct {
 	// Default: nobody is asked, such orders are answered 404.
 	Backend string `json:"backend,omitempty"`
 	// BackendToken is the bearer token for it; give a placeholder, such as
-	// {env.SECKILL_TOKEN}. Default: none.
+	// {env.SECKILL_API_TOKEN}. Default: none.
 	BackendToken string `json:"backend_token,omitempty"`
 	// Limits say how many calls are let in. Default: all. They may be changed at any
 	// time: whoever has spent his tokens has spent them under the new limits too.
@@ -162,7 +163,7 @@ func address(option, value, fallback string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w; set what the placeholder names, or write the value itself", option, err)
 	}
-	return resolved, nil
+	return secret.Named(option+": what stands at "+value, resolved)
 }
 
 // Start hands the log and the limits of the config that now runs to the engine,

@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/outage"
 )
 
 // maxArchived bounds a backend's answer, in bytes.
@@ -24,14 +27,21 @@ type archive struct {
 	orders string // URL of the collection, with a slash at the end
 	token  string
 	client *http.Client
+	outage *outage.Log
+	// refused counts answers that refuse the token, failed all other calls in vain.
+	refused, failed atomic.Uint64
 }
+
+// errToken reports that the backend does not let us in.
+var errToken = errors.New("it refuses backend_token: give the edge the backend's SECKILL_API_TOKEN")
 
 // errBackendURL does not repeat the URL, which may carry a password.
 var errBackendURL = errors.New("the backend's URL must look like http://127.0.0.1:9680 or https://backend.internal, without user, query or fragment")
 
 // newArchive takes a backend's base URL and bearer token, empty for none. It
-// dials nothing.
-func newArchive(base, token string) (*archive, error) {
+// dials nothing. An outage, a wrong token included, is logged when it begins, once a
+// minute, and when it is over.
+func newArchive(base, token string, log *slog.Logger) (*archive, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, errBackendURL
@@ -39,6 +49,7 @@ func newArchive(base, token string) (*archive, error) {
 	return &archive{
 		orders: strings.TrimSuffix(u.String(), "/") + "/api/orders/",
 		token:  token,
+		outage: outage.NewLog(log, "backend: asking for stored orders", time.Now),
 		client: &http.Client{
 			Transport: &http.Transport{
 				DialContext:         (&net.Dialer{Timeout: time.Second}).DialContext,
@@ -55,6 +66,15 @@ func newArchive(base, token string) (*archive, error) {
 // Order implements gate.Archive.
 func (a *archive) Order(ctx context.Context, orderID string) (gate.Archived, bool, error) {
 	stored, found, err := a.order(ctx, orderID)
+	switch {
+	case errors.Is(err, errToken):
+		a.refused.Add(1)
+	case err != nil:
+		a.failed.Add(1)
+	}
+	if err == nil || ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) { // else who asked has gone
+		a.outage.Note(err)
+	}
 	if err != nil {
 		return gate.Archived{}, false, fmt.Errorf("asking the backend for order %s: %w", orderID, err)
 	}
@@ -83,6 +103,8 @@ func (a *archive) order(ctx context.Context, orderID string) (gate.Archived, boo
 	switch {
 	case response.StatusCode == http.StatusNotFound && isJSON:
 		return gate.Archived{}, false, nil // said by the API, not by something in front of it
+	case response.StatusCode == http.StatusUnauthorized:
+		return gate.Archived{}, false, fmt.Errorf("%w (it answers %s)", errToken, response.Status)
 	case response.StatusCode != http.StatusOK:
 		return gate.Archived{}, false, fmt.Errorf("it answers %s", response.Status)
 	}

@@ -1,8 +1,10 @@
 package caddyplugin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,6 +16,8 @@ import (
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
 	"github.com/seckill-edge/seckill/internal/order"
 )
+
+var quiet = slog.New(slog.DiscardHandler)
 
 // backend answers like a seckilld that has stored one order.
 func backend(t *testing.T, token string, answer func(w http.ResponseWriter, id string)) string {
@@ -51,7 +55,7 @@ func storedOrder(w http.ResponseWriter, id string) {
 }
 
 func TestArchive(t *testing.T) {
-	a, err := newArchive(backend(t, "s3cret", storedOrder)+"/", "s3cret")
+	a, err := newArchive(backend(t, "s3cret", storedOrder)+"/", "s3cret", quiet)
 	require.NoError(t, err)
 	defer a.close()
 	got, found, err := a.Order(t.Context(), orderID)
@@ -61,7 +65,7 @@ func TestArchive(t *testing.T) {
 	for due, payBy := range map[string]time.Time{"": {}, `,"due":"2026-11-11T20:00:00Z"`: time.Date(2026, 11, 11, 20, 0, 0, 0, time.UTC)} {
 		b, err := newArchive(backend(t, "", func(w http.ResponseWriter, id string) {
 			_, _ = w.Write([]byte(`{"order_id":"` + id + `","state":"created"` + due + `}`))
-		}), "")
+		}), "", quiet)
 		require.NoError(t, err)
 		got, _, err := b.Order(t.Context(), orderID)
 		b.close()
@@ -95,7 +99,7 @@ func TestArchiveFailures(t *testing.T) {
 		"silence": func(http.ResponseWriter, string) { <-ctx.Done() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, err := newArchive(backend(t, "s3cret", answer), "s3cret")
+			a, err := newArchive(backend(t, "s3cret", answer), "s3cret", quiet)
 			require.NoError(t, err)
 			defer a.close()
 			_, found, err := a.Order(ctx, orderID)
@@ -104,13 +108,21 @@ func TestArchiveFailures(t *testing.T) {
 			require.NotContains(t, err.Error(), "s3cret")
 		})
 	}
-	a, err := newArchive(backend(t, "s3cret", storedOrder), "another")
+	var log bytes.Buffer
+	a, err := newArchive(backend(t, "s3cret", storedOrder), "another", slog.New(slog.NewTextHandler(&log, nil)))
 	require.NoError(t, err)
 	defer a.close()
-	_, _, err = a.Order(t.Context(), orderID)
-	require.ErrorContains(t, err, "401")
+	for range 3 {
+		_, _, err = a.Order(t.Context(), orderID)
+		require.ErrorIs(t, err, errToken)
+	}
+	require.EqualValues(t, 3, a.refused.Load())
+	require.Zero(t, a.failed.Load())
+	require.Equal(t, 1, strings.Count(log.String(), "level=WARN"), "once when it begins: %s", &log)
+	require.Contains(t, log.String(), "SECKILL_API_TOKEN")
+	require.NotContains(t, log.String(), "another")
 	for _, bad := range []string{"", "127.0.0.1:9680", "ftp://127.0.0.1", "http://", "http://u:s3cret@h", "http://h?x=s3cret", "http://h#s3cret", "http://[s3cret"} {
-		_, err := newArchive(bad, "")
+		_, err := newArchive(bad, "", quiet)
 		require.ErrorIs(t, err, errBackendURL)
 		require.NotContains(t, err.Error(), "s3cret")
 	}

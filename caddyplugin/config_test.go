@@ -2,8 +2,10 @@ package caddyplugin
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -132,4 +134,38 @@ func TestFailedReloadKeepsTheGate(t *testing.T) {
 		}
 		require.Equal(t, 202, e.must("POST", "/seckill/1001", "alice", "").status)
 	})
+}
+
+// What stands around a secret is no part of it, wherever it comes from; what is no
+// secret is named when the config is loaded, and not shown.
+func TestSecretsOfTheConfig(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "secret")
+	const redis, long = "redis://:s3cret@127.0.0.1:1/0", "s3cret-of-at-least-thirty-two-bytes"
+	config := func(option string) string { return "{\n\tseckill {\n\t\t" + option + "\n\t}\n}\n:0 {\n\tseckill\n}\n" }
+	for option, value := range map[string]string{
+		"redis %s":    redis,
+		"rabbitmq %s": nowhereRabbitMQ,
+		"backend http://127.0.0.1:1\n\t\tbackend_token %s": "s3cret",
+		"ticket_keys %s": long,
+	} {
+		for _, place := range []string{"{env.SECKILL_TEST_SECRET}", "{file." + file + "}"} {
+			load := func(text string) error {
+				t.Setenv("SECKILL_TEST_SECRET", text)
+				require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+				return validate(t, config(fmt.Sprintf(option, place)))
+			}
+			for _, around := range []string{"\n", "\r\n", " ", "\t", "\ufeff"} {
+				require.NoError(t, load(around+value+around), "%s %q", option, around)
+			}
+			for _, bad := range []string{value + "\n" + value, " \n", "\xff\xfe" + value} {
+				err := load(bad)
+				require.ErrorContains(t, err, strings.Fields(option)[len(strings.Fields(option))-2], "%s %q", option, bad)
+				require.NotContains(t, err.Error(), "s3cret")
+			}
+		}
+	}
+	t.Setenv("SECKILL_TEST_SECRET", "\ufeffs3cret\r\n")
+	token, err := address("backend_token", "{env.SECKILL_TEST_SECRET}", "")
+	require.NoError(t, err)
+	require.Equal(t, "s3cret", token)
 }

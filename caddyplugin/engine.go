@@ -82,7 +82,7 @@ func newEngine(s settings, log *zap.Logger) (_ *engine, err error) {
 		Limits:    limits.Limits,
 	}
 	if s.backend != "" {
-		if e.archive, err = newArchive(s.backend, s.backendToken); err != nil {
+		if e.archive, err = newArchive(s.backend, s.backendToken, logger); err != nil {
 			return nil, fmt.Errorf("backend: %w", err)
 		}
 		deps.Archive = e.archive

@@ -5,24 +5,26 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/seckill-edge/seckill/internal/secret"
 )
 
 // secretOf reads a secret from where a placeholder says: the environment or a
-// file, without the line end behind it. The secret itself is not accepted, since
+// file, without what stands around it (see secret.Clean). The secret itself is not accepted, since
 // everybody can read the config whom Caddy's admin endpoint lets in. Errors never
 // show what was given or read.
 func secretOf(option, placeholder string) (string, error) {
 	if err := checkSecret(option, placeholder); err != nil {
 		return "", err
 	}
-	secret, err := resolvePlaceholders(placeholder)
+	text, err := resolvePlaceholders(placeholder)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return "", fmt.Errorf("%s: %w", option, err)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s: there is nothing at %s; set it before Caddy starts", option, placeholder)
 	}
-	return strings.TrimRight(secret, "\r\n"), nil
+	return secret.Named(option+": what stands at "+placeholder, text)
 }
 
 // checkSecret says whether a text is a placeholder that a secret may be read from.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seckill-edge/seckill/internal/order"
+	"github.com/seckill-edge/seckill/internal/secret"
 	"github.com/seckill-edge/seckill/internal/usage"
 )
 
@@ -114,8 +115,10 @@ func parse(args []string, out io.Writer) (settings, error) {
 	if s.tokens.any() && f.Changed("user-header") {
 		return s, errors.New("--user-header has no use with tokens, which say who the buyer is; leave it out, or the four flags of tokens")
 	}
-	s.token = os.Getenv("SECKILL_API_TOKEN")
 	var err error
+	if s.token, err = secret.Environment(os.LookupEnv, "SECKILL_API_TOKEN"); err != nil {
+		return s, err
+	}
 	if s.url, err = address("--url", target, s.allowRemote); err != nil {
 		return s, err
 	}

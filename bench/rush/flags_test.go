@@ -37,11 +37,15 @@ func TestUsage(t *testing.T) {
 		"two identities":  {append(base, "--user-header", "X-User-Id", "--issuer", "x"), "--user-header has no use with tokens"},
 		"no secret": {
 			append(base, "--token-secret-file", "/nowhere", "--token-key-id", "k", "--issuer", "i", "--audience", "a"),
-			"open /nowhere: no such file",
+			`--token-secret-file "/nowhere": must be a readable file`,
 		},
 		"no secret in it": {
-			append(base, "--token-secret-file", "flags.go", "--token-key-id", strings.Repeat("k", 200), "--issuer", "i", "--audience", "a"),
-			"--token-secret-file flags.go: key id",
+			append(base, "--token-secret-file", "flags.go", "--token-key-id", "k", "--issuer", "i", "--audience", "a"),
+			`--token-secret-file "flags.go": the file has the character U+000A`,
+		},
+		"a long key id": {
+			append(base, "--token-secret-file", "testdata/token.secret", "--token-key-id", strings.Repeat("k", 200), "--issuer", "i", "--audience", "a"),
+			"--token-secret-file testdata/token.secret: key id",
 		},
 		"timeout":       {append(base, "--timeout", "0s"), "--timeout 0s"},
 		"shares":        {append(base, "--pay", "70", "--console", "http://127.0.0.1:1"), "must make 100"},

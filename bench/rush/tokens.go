@@ -2,11 +2,10 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/seckill-edge/seckill/bench/login"
+	"github.com/seckill-edge/seckill/internal/secret"
 )
 
 // tokens say how buyers prove who they are to an edge with seckill_jwt; the zero
@@ -39,13 +38,13 @@ func (t tokens) validate() error {
 	return nil
 }
 
-// service reads the secret as the edge does, without the line end behind it.
+// service reads the secret as the edge does.
 func (t tokens) service() (*login.Service, error) {
-	secret, err := os.ReadFile(t.secretFile)
+	key, err := secret.File("--token-secret-file", t.secretFile)
 	if err != nil {
-		return nil, fmt.Errorf("--token-secret-file: %w; name the file that the edge reads its HS256 key from", err)
+		return nil, fmt.Errorf("%w; name the file that the edge reads its HS256 key from", err)
 	}
-	s, err := login.New(t.keyID, strings.TrimRight(string(secret), "\r\n"), t.issuer, t.audience)
+	s, err := login.New(t.keyID, key, t.issuer, t.audience)
 	if err != nil {
 		return nil, fmt.Errorf("--token-secret-file %s: %w", t.secretFile, err)
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,6 +13,7 @@ import (
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/backend/tide"
 	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/internal/secret"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -40,27 +39,20 @@ func (o *options) register(flags *pflag.FlagSet) {
 // secret reads what must not be on a command line: the variable, or the file
 // that the variable with _FILE names. Empty if neither is set.
 func (a *app) secret(name string) (string, error) {
-	value, path := a.env(name), a.env(name+"_FILE")
-	switch {
-	case value != "" && path != "":
-		return "", fmt.Errorf("%w: %s and %s_FILE are both set; set one", errUsage, name, name)
-	case path == "":
-		return value, nil
-	}
-	content, err := os.ReadFile(path)
+	value, err := secret.Environment(a.env, name)
 	if err != nil {
-		return "", fmt.Errorf("%w: %s_FILE %q: must be a readable file: %w", errUsage, name, path, err)
-	}
-	value = strings.TrimRight(string(content), "\r\n")
-	if value == "" {
-		return "", fmt.Errorf("%w: %s_FILE %q: the file is empty", errUsage, name, path)
+		return "", fmt.Errorf("%w: %w", errUsage, err)
 	}
 	return value, nil
 }
 
 func (a *app) address(option, flag, variable, otherwise string) (string, error) {
 	if flag != "" {
-		return flag, nil
+		value, err := secret.Named("--"+option, flag)
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", errUsage, err)
+		}
+		return value, nil
 	}
 	value, err := a.secret(variable)
 	if err != nil || value != "" {

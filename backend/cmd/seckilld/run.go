@@ -29,9 +29,9 @@ var (
 	errDrift = errors.New("the stores disagree")
 )
 
-// Run carries out one command line and returns the exit code. env reads an
+// Run carries out one command line and returns the exit code. env looks up an
 // environment variable. The end of ctx stops a server cleanly.
-func Run(ctx context.Context, args []string, stdout, stderr io.Writer, env func(string) string) int {
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer, env func(string) (string, bool)) int {
 	root := newRoot(&app{stdout: stdout, stderr: stderr, env: env})
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -53,7 +53,7 @@ func codeOf(err error) int {
 	switch {
 	case errors.Is(err, errUsage), errors.As(err, &invalid):
 		return exitUsage
-	case errors.Is(err, activities.ErrRefused), errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrState):
+	case errors.Is(err, activities.ErrRefused), errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrState), errors.Is(err, store.ErrNewerSchema):
 		return exitRefused
 	case errors.Is(err, errDrift):
 		return exitDrift
@@ -87,7 +87,7 @@ var optionOf = map[string]string{
 // app is what all commands share.
 type app struct {
 	stdout, stderr io.Writer
-	env            func(string) string
+	env            func(string) (string, bool)
 	options        options
 	json           bool
 }
@@ -100,7 +100,7 @@ func newRoot(a *app) *cobra.Command {
 Its commands create, open and close sales and say whether all stores agree.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (wrong state, not found,
-exists already), 4 audit or reconcile found what is left to be done.`,
+exists already, a newer database schema), 4 audit or reconcile found what is left to be done.`,
 		Example: `  seckilld migrate --database mysql://seckill:secret@127.0.0.1:3306/seckill
   seckilld activity create --product 1001 --start 2026-11-11T20:00:00+08:00 --end 2026-11-11T22:00:00+08:00 --total 100
   seckilld serve`,

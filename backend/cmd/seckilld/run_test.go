@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -45,7 +47,7 @@ func (s *shell) run(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
-func (s *shell) getenv(name string) string { return s.env[name] }
+func (s *shell) getenv(name string) (string, bool) { v, set := s.env[name]; return v, set }
 
 // must runs a line that has to succeed.
 func (s *shell) must(args ...string) string {
@@ -123,7 +125,11 @@ func TestBadInput(t *testing.T) {
 		{"redis", []string{"activity", "list", "--redis", "localhost:6379:secret"}, nil, exitUsage, []string{"--redis", "redis://"}},
 		{"rabbitmq", []string{"activity", "list", "--rabbitmq", "http://u:secret@x"}, nil, exitUsage, []string{"--rabbitmq", "amqp://"}},
 		{"database", []string{"activity", "list", "--database", "oracle://u:secret@x"}, nil, exitUsage, []string{"--database", "mysql://"}},
-		{"no database", []string{"migrate"}, map[string]string{"SECKILL_DATABASE_URL": ""}, exitUsage, []string{"--database", "SECKILL_DATABASE_URL", "sqlite:PATH"}},
+		{"database set to nothing", []string{"migrate"}, map[string]string{"SECKILL_DATABASE_URL": ""}, exitUsage, []string{"SECKILL_DATABASE_URL is empty", "unset it"}},
+		{"token set to nothing", []string{"serve"}, map[string]string{"SECKILL_API_TOKEN": "\n"}, exitUsage, []string{"SECKILL_API_TOKEN is empty"}},
+		{"token of two lines", []string{"serve"}, map[string]string{"SECKILL_API_TOKEN": "secret\nanother"}, exitUsage, []string{"SECKILL_API_TOKEN has the character U+000A inside"}},
+		{"title", create("--title", "a\u202eb"), nil, exitUsage, []string{"--title", "U+202E"}},
+		{"long title", create("--title", strings.Repeat("秒", 256)), nil, exitUsage, []string{"--title", "has 256 characters"}},
 		{"log format", []string{"serve", "--log-format", "xml"}, nil, exitUsage, []string{"--log-format", `"xml"`, "text or json"}},
 		{"listen", []string{"serve", "--listen", "9680"}, nil, exitUsage, []string{"--listen", `"9680"`, "host:port"}},
 		{"listen on a word", []string{"serve", "--listen", "localhost:foo"}, nil, exitUsage, []string{"--listen", `"localhost:foo"`, "0 to 65535"}},
@@ -226,4 +232,31 @@ func TestServeStartsWithEverythingAway(t *testing.T) {
 	require.Zero(t, <-code)
 	require.Contains(t, log.String(), "trying for ever")
 	require.NotContains(t, log.String(), "secret")
+}
+
+func TestServeOnATakenPort(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	s := newShell(t)
+	code, _, stderr := s.run("serve", "--migrate", "--listen", taken.Addr().String())
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "--listen "+taken.Addr().String()+" is taken by another program; stop it, or name another port")
+}
+
+// An older program says that it is older, and that it has changed nothing.
+func TestMigrateANewerSchema(t *testing.T) {
+	s := newShell(t)
+	s.must("migrate")
+	db, err := sql.Open("sqlite", strings.TrimPrefix(s.env["SECKILL_DATABASE_URL"], "sqlite:"))
+	require.NoError(t, err)
+	_, err = db.Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, true)")
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	for _, args := range [][]string{{"migrate"}, {"migrate", "--json"}} {
+		code, stdout, stderr := s.run(args...)
+		require.Equal(t, exitRefused, code)
+		require.Empty(t, stdout)
+		require.Contains(t, stderr, "database schema is newer than this program: it is at version 99, this program knows")
+	}
 }

@@ -136,7 +136,7 @@ const helperEnv = "SECKILLD_TEST_REDIS_AWAY"
 // whoever reads JSON lines gets JSON lines.
 func TestRedisLibraryIsSilent(t *testing.T) {
 	if os.Getenv(helperEnv) != "" {
-		a := &app{stderr: os.Stderr, env: os.Getenv, options: options{logFormat: "json"}}
+		a := &app{stderr: os.Stderr, env: os.LookupEnv, options: options{logFormat: "json"}}
 		_, err := a.log(slog.LevelInfo)
 		require.NoError(t, err)
 		client, err := lua.NewClient("redis://127.0.0.1:1/0", "test")
