@@ -11,7 +11,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/seckill-edge/seckill/caddyplugin/gate"
 	"github.com/seckill-edge/seckill/caddyplugin/limit"
 	"github.com/seckill-edge/seckill/internal/version"
 )
@@ -38,7 +37,9 @@ type status struct {
 	// Version is the plugin's, as the build has noted it.
 	Version string `json:"version"`
 	// Reason says why it is not ready.
-	Reason   string          `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Backend says why stored orders cannot be looked up: wrong_token or unavailable.
+	Backend  string          `json:"backend,omitempty"`
 	Products []productStatus `json:"products"`
 	Stats    statsStatus     `json:"stats"`
 }
@@ -94,16 +95,20 @@ func (*adminStatus) serve(w http.ResponseWriter, r *http.Request) error {
 		return caddy.APIError{HTTPStatus: http.StatusInternalServerError, Err: err}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(statusOf(r.Context(), found.(*App).engine.gate)); err != nil {
+	if err := json.NewEncoder(w).Encode(statusOf(r.Context(), found.(*App).engine)); err != nil {
 		return caddy.APIError{HTTPStatus: http.StatusInternalServerError, Err: fmt.Errorf("writing the status: %w", err)}
 	}
 	return nil
 }
 
-func statusOf(ctx context.Context, g *gate.Gate) status {
+func statusOf(ctx context.Context, e *engine) status {
+	g := e.gate
 	s := status{Ready: true, Version: version.String(), Products: []productStatus{}}
 	if err := g.Ready(ctx); err != nil {
 		s.Ready, s.Reason = false, err.Error()
+	}
+	if e.archive != nil {
+		s.Backend = e.archive.trouble()
 	}
 	for _, v := range g.Views() {
 		s.Products = append(s.Products, productStatus{

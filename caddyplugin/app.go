@@ -113,6 +113,11 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if a.engine, err = acquire(a.settings, a.log); err != nil {
 		return err
 	}
+	if a.engine.archive != nil {
+		if err = a.engine.archive.register(ctx.GetMetricsRegistry()); err != nil {
+			return err
+		}
+	}
 	return registerMetrics(ctx.GetMetricsRegistry(), a.engine.gate)
 }
 

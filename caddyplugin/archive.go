@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/outage"
@@ -131,6 +133,37 @@ func (a *archive) order(ctx context.Context, orderID string) (gate.Archived, boo
 		archived.PayBy = *stored.Due
 	}
 	return archived, true, nil
+}
+
+// trouble is a word for what keeps stored orders from being looked up now; empty if
+// nothing is known to.
+func (a *archive) trouble() string {
+	now, lasts := a.outage.Now()
+	switch {
+	case !lasts:
+		return ""
+	case errors.Is(now.Err, errToken):
+		return "wrong_token"
+	}
+	return "unavailable"
+}
+
+// register adds the figures to a config's registry, where their twins may be.
+func (a *archive) register(registry *prometheus.Registry) error {
+	if registry == nil { // nobody scrapes it
+		return nil
+	}
+	for reason, n := range map[string]*atomic.Uint64{"wrong_token": &a.refused, "unavailable": &a.failed} {
+		err := registry.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "backend_errors_total", ConstLabels: prometheus.Labels{"reason": reason},
+			Help: "Calls to the backend for a stored order that failed, by why.",
+		}, func() float64 { return float64(n.Load()) }))
+		var twin prometheus.AlreadyRegisteredError
+		if err != nil && !errors.As(err, &twin) {
+			return fmt.Errorf("registering the figures of the backend: %w", err)
+		}
+	}
+	return nil
 }
 
 func (a *archive) close() { a.client.CloseIdleConnections() }

@@ -151,5 +151,13 @@ func TestArchivedOrderThroughCaddy(t *testing.T) {
 		gone := e.must("GET", location, "alice", "")
 		require.Equal(t, 503, gone.status)
 		require.NotEmpty(t, gone.header.Get("Retry-After"))
+		require.Equal(t, "1", e.figure(`caddy_seckill_backend_errors_total{reason="unavailable"}`))
+
+		t.Setenv("SECKILL_TEST_TOKEN", "another")
+		e.load(e.config("backend "+up+"\nbackend_token {env.SECKILL_TEST_TOKEN}", byHeader))
+		e.waitOpen()
+		require.Equal(t, 503, e.must("GET", location, "alice", "").status)
+		require.Equal(t, "1", e.figure(`caddy_seckill_backend_errors_total{reason="wrong_token"}`))
+		require.Equal(t, "wrong_token", e.adminGet("/seckill/status").document(t)["backend"])
 	})
 }
