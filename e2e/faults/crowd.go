@@ -34,10 +34,12 @@ type crowd struct {
 	seed   uint64
 	buyers int
 	think  time.Duration
-	ctx    context.Context
-	rush   atomic.Bool
-	stop   chan struct{}
-	work   sync.WaitGroup
+	// content buyers do not click again when they have bought.
+	content bool
+	ctx     context.Context
+	rush    atomic.Bool
+	stop    chan struct{}
+	work    sync.WaitGroup
 
 	mu       sync.Mutex
 	clicks   []history.Click
@@ -52,14 +54,13 @@ type crowd struct {
 }
 
 // gather lets the crowd begin. finish must be called.
-// It makes so many clicks a second, as many as it can if that is 0.
-func gather(ctx context.Context, c *client, seed uint64, clicks int) *crowd {
+func gather(ctx context.Context, c *client, seed uint64, k Kind) *crowd {
 	w := &crowd{
-		client: c, seed: seed, buyers: int(c.sale.total) * 2, think: thinkTime, ctx: ctx, stop: make(chan struct{}),
+		client: c, seed: seed, buyers: int(c.sale.total) * 2, think: thinkTime, content: k.Plenty, ctx: ctx, stop: make(chan struct{}),
 		selling: make([]time.Time, len(c.edges)), sellingC: make(chan struct{}), soldOut: make([]bool, len(c.edges)),
 	}
-	if clicks > 0 {
-		w.think = clickers * time.Second / time.Duration(clicks)
+	if k.Clicks > 0 {
+		w.think = clickers * time.Second / time.Duration(k.Clicks)
 	}
 	for i := range clickers {
 		w.work.Go(func() { w.shop(rand.New(rand.NewPCG(seed, uint64(i)))) })
@@ -87,7 +88,7 @@ func (w *crowd) shop(r *rand.Rand) {
 			quantity = 1 + r.IntN(w.sale.limit)
 		}
 		w.buy(r, buyer, quantity)
-		if r.IntN(5) == 0 {
+		if !w.content && r.IntN(5) == 0 {
 			w.buy(r, buyer, quantity) // once more, in case it helps
 		}
 		if !w.rest(w.thinking()) {

@@ -145,7 +145,7 @@ func (f *Field) sell(ctx context.Context, k Kind, p plan, fault Fault, markets [
 		return err
 	}
 	for i, m := range markets {
-		m.crowd = gather(ctx, m.client, p.crowd+uint64(i), k.Clicks)
+		m.crowd = gather(ctx, m.client, p.crowd+uint64(i), k)
 	}
 	outages, err := f.breakAndHeal(ctx, fault, p, markets)
 	if err == nil {
