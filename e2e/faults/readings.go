@@ -64,6 +64,10 @@ func readyz(status int, body []byte) []history.Statement {
 	if said.Ready {
 		return []history.Statement{{Claim: history.Ready, Text: "ready"}}
 	}
+	// The consumer also waits for the database.
+	if at := slices.Index(said.NotReady, "consumer"); at >= 0 && strings.Contains(said.Why["consumer"], "database") {
+		said.NotReady[at] = "database"
+	}
 	return []history.Statement{{Claim: history.NotReady, Names: namesIn(said.NotReady...), Text: fmt.Sprint("not ready: ", said.Why)}}
 }
 

@@ -44,6 +44,10 @@ func TestWhatProgramsSayIsRead(t *testing.T) {
 			"a backend is not", readyz, away, `{"ready":false,"not_ready":["consumer","database","redis"]}`,
 			one(history.NotReady, "not ready: map[]", history.Broker, history.Database, history.Redis),
 		},
+		{
+			"a consumer waits for the database", readyz, away, `{"not_ready":["consumer"],"why":{"consumer":"database: storing waits for it"}}`,
+			one(history.NotReady, "not ready: map[consumer:database: storing waits for it]", history.Database),
+		},
 		{"a page of somebody else's", readyz, away, `{"ready":true}`, nil},
 		{"selling", activity, ok, why("selling"), one(history.Selling, "selling")},
 		{"sold out", activity, ok, why("sold out"), one("", "sold out")},
