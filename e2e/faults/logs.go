@@ -59,6 +59,9 @@ func outageLine(by, text string) (history.Line, bool) {
 	line := history.Line{By: by, At: at, Text: message}
 	topic := message
 	found := false
+	if strings.Contains(message, "still") { // neither a beginning nor an end
+		return line, false
+	}
 	for _, words := range endings {
 		if before, _, is := strings.Cut(message, words); is && !found {
 			topic, found = before, true

@@ -110,13 +110,15 @@ func again(length time.Duration, do func(context.Context, *Field, time.Duration)
 	return func(f *Field, _ *rand.Rand) Fault {
 		var stop context.CancelFunc
 		var done chan error
+		broken := []history.Outage{breaks(history.Redis, history.Fitful)}
 		return Fault{
-			Breaks: []history.Outage{breaks(history.Redis, history.Fitful)},
+			Breaks: broken,
 			Inject: func(ctx context.Context) error {
 				ctx, stop = context.WithCancel(ctx)
 				done = make(chan error, 1)
 				go func() {
 					for {
+						broken[0].Times++
 						err := do(ctx, f, length)
 						if err != nil || pause(ctx, pausedEvery-length) != nil {
 							done <- err

@@ -91,6 +91,9 @@ func TestLinesOfOutagesAreRead(t *testing.T) {
 			`time=2026-11-11T20:00:00.500Z level=WARN msg="relay: failed; trying again and again" error=x`,
 			history.Line{What: "relay", Begins: true, Text: "relay: failed; trying again and again"}, true,
 		},
+		"an outage that lasts": {
+			`{"level":"error","ts":1794427200.5,"msg":"Redis does not answer: still nothing can be sold"}`, history.Line{}, false,
+		},
 		"another line":   {`time=2026-11-11T20:00:00.500Z level=INFO msg="activity opened" error="Redis does not answer"`, history.Line{}, false},
 		"no line at all": {`panic: Redis does not answer`, history.Line{}, false},
 	} {

@@ -48,7 +48,7 @@ func (c *check) faults(program string) int {
 	n := 0
 	for i := range c.Outages {
 		if c.Outages[i].Server != Program && c.Outages[i].hits(program) {
-			n++
+			n += max(c.Outages[i].Times, 1)
 		}
 	}
 	return max(n, 1)

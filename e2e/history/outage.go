@@ -42,6 +42,9 @@ type Outage struct {
 	// Programs are those for whom it is broken, as "edge 1" and "backend 2"; nil
 	// means all of them: the server itself is broken.
 	Programs []string
+	// Times is how often it was broken in a row, if it worked in between: each may be
+	// told of. 0 means once.
+	Times int
 	// Recovery is how long after Healed it may take until all is well, as the
 	// documentation has it.
 	Recovery                       time.Duration

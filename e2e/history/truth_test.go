@@ -126,6 +126,18 @@ func TestLogsTellOfAFaultOnceAndOfItsEndWhenItIsOver(t *testing.T) {
 	}
 }
 
+func TestWhatHappensTwiceIsToldOfTwice(t *testing.T) {
+	o := outage(Redis, Fitful)
+	o.Times = 2
+	h := during(o)
+	for range 2 {
+		h.Lines = append(h.Lines, Line{By: "edge 1", What: "Redis", At: sec(3), Begins: true})
+	}
+	require.Empty(t, untruths(h))
+	h.Lines = append(h.Lines, h.Lines[0])
+	require.Len(t, untruths(h), 1)
+}
+
 func TestAFinalStateNeverChanges(t *testing.T) {
 	lost, soldOut := order.ReasonLost, order.Reason("sold_out")
 	tell := func(at float64, edge, status int, state order.State, why order.Reason) Told {
