@@ -93,7 +93,7 @@ func TestRestoredFromBeforeTheSale(t *testing.T) {
 		require.ErrorIs(t, err, activities.ErrRefused)
 		require.ErrorContains(t, err, "seckilld recover")
 		require.ErrorIs(t, b.NotReady(t.Context())["database"], store.ErrBehind)
-		require.Equal(t, "1", metric(t, b, "seckill_backend_database_behind"))
+		require.Equal(t, "1", shown(t, b, "seckill_backend_database_behind"))
 		_, err = b.Reconcile(t.Context(), w.product, false)
 		require.ErrorIs(t, err, store.ErrBehind)
 

@@ -303,6 +303,13 @@ func (w *world) drained() bool {
 	return err == nil && waiting == 0
 }
 
+// shown waits for a scrape in which the stores tell one value in time, and returns it.
+func shown(t testing.TB, b *backend.Backend, name string) (value string) {
+	t.Helper()
+	servicetest.Eventually(t, func() bool { value = metric(t, b, name); return value != "" }, name)
+	return value
+}
+
 // metric reads one value from a backend's /metrics.
 func metric(t testing.TB, b *backend.Backend, name string) string {
 	for line := range strings.Lines(get(t, b, "/metrics").Body.String()) {

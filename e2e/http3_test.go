@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
@@ -76,7 +75,7 @@ func clientFrom(t *testing.T, from, to string, config *tls.Config) *quicClient {
 	transport := &quic.Transport{Conn: socket}
 	config = config.Clone()
 	config.NextProtos = []string{http3.NextProtoH3}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), servicetest.Patience())
 	defer cancel()
 	conn, err := transport.Dial(ctx, addr, config, nil)
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ func startWith(t *testing.T, n int, o stack.Options) *stack.Stack {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), servicetest.Scaled(10*time.Minute))
 	defer cancel()
 	s, err := stack.Start(ctx, dir, o)
 	t.Cleanup(func() { require.NoError(t, s.Stop()) })

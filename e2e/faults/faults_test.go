@@ -16,6 +16,7 @@ import (
 
 	"github.com/seckill-edge/seckill/e2e/history"
 	"github.com/seckill-edge/seckill/e2e/stack"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 func TestMain(m *testing.M) {
@@ -52,7 +53,7 @@ func field(t *testing.T) *Field {
 	t.Helper()
 	start.Do(func() {
 		// Not the test's context: the field outlives it.
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), servicetest.Scaled(20*time.Minute))
 		defer cancel()
 		if failed = stack.Build(ctx, programs, true); failed == nil {
 			shared, failed = Open(ctx, programs, Promise())

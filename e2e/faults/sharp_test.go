@@ -12,6 +12,7 @@ import (
 
 	"github.com/seckill-edge/seckill/e2e/history"
 	"github.com/seckill-edge/seckill/e2e/proxy"
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 // Small sales with few buyers who click at both edges at once, also while answers
@@ -25,7 +26,7 @@ func TestReservationsAreLinearizable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(3) {
 				h := smallSale(t, f, mode, seed)
-				ok, undecided := history.Linearizable(h, unheard, 20*time.Second)
+				ok, undecided := history.Linearizable(h, unheard, servicetest.Patience())
 				require.True(t, ok, "seed %d: %+v", seed, h.Clicks)
 				require.False(t, undecided, "seed %d", seed)
 			}
@@ -37,7 +38,7 @@ func TestReservationsAreLinearizable(t *testing.T) {
 func TestASaleOfOneUnitMoreIsNotLinearizable(t *testing.T) {
 	h := smallSale(t, field(t), proxy.Mode{}, 7)
 	h.Total--
-	ok, _ := history.Linearizable(h, unheard, 20*time.Second)
+	ok, _ := history.Linearizable(h, unheard, servicetest.Patience())
 	require.False(t, ok)
 }
 
@@ -45,7 +46,7 @@ func TestASaleOfOneUnitMoreIsNotLinearizable(t *testing.T) {
 // at any edge. The lines of one edge are spoilt for a while in the middle.
 func smallSale(t *testing.T, f *Field, spoil proxy.Mode, seed uint64) *history.History {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), servicetest.Patience())
 	defer cancel()
 	s, err := f.open(ctx, 7, 3)
 	require.NoError(t, err)

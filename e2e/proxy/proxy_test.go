@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -72,7 +74,7 @@ func (c client) ask(line string, within time.Duration) (string, error) {
 func TestItPassesOn(t *testing.T) {
 	c := dial(t, proxyTo(t, echo(t, "a")))
 	for range 3 {
-		got, err := c.ask("hi", time.Second)
+		got, err := c.ask("hi", servicetest.Scaled(time.Second))
 		require.NoError(t, err)
 		require.Equal(t, "a hi\n", got)
 	}
@@ -81,15 +83,15 @@ func TestItPassesOn(t *testing.T) {
 func TestCutRefusesAndHealingTakesBack(t *testing.T) {
 	p := proxyTo(t, echo(t, "a"))
 	c := dial(t, p)
-	_, err := c.ask("hi", time.Second)
+	_, err := c.ask("hi", servicetest.Scaled(time.Second))
 	require.NoError(t, err)
 	require.NoError(t, p.Set(Mode{Cut: true}))
-	_, err = c.ask("hi", time.Second)
+	_, err = c.ask("hi", servicetest.Scaled(time.Second))
 	require.Error(t, err)
 	_, err = net.Dial("tcp", p.Addr())
 	require.Error(t, err)
 	require.NoError(t, p.Set(Mode{}))
-	got, err := dial(t, p).ask("again", time.Second)
+	got, err := dial(t, p).ask("again", servicetest.Scaled(time.Second))
 	require.NoError(t, err)
 	require.Equal(t, "a again\n", got)
 }
@@ -99,7 +101,7 @@ func TestDelay(t *testing.T) {
 	c := dial(t, p)
 	require.NoError(t, p.Set(Mode{Up: Way{Delay: 60 * time.Millisecond}, Down: Way{Delay: 60 * time.Millisecond}}))
 	begun := time.Now()
-	_, err := c.ask("hi", 2*time.Second)
+	_, err := c.ask("hi", servicetest.Scaled(2*time.Second))
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, time.Since(begun), 120*time.Millisecond)
 }
@@ -115,9 +117,9 @@ func TestDeafDirections(t *testing.T) {
 			require.ErrorAs(t, err, &timeout)
 			require.True(t, timeout.Timeout())
 			require.NoError(t, p.Set(Mode{}))
-			_, err = c.ask("hi", time.Second)
+			_, err = c.ask("hi", servicetest.Scaled(time.Second))
 			require.Error(t, err, "a stream that has lost bytes must end")
-			_, err = dial(t, p).ask("hi", time.Second)
+			_, err = dial(t, p).ask("hi", servicetest.Scaled(time.Second))
 			require.NoError(t, err)
 		})
 	}
@@ -126,12 +128,12 @@ func TestDeafDirections(t *testing.T) {
 func TestRetarget(t *testing.T) {
 	p := proxyTo(t, echo(t, "a"))
 	old := dial(t, p)
-	_, err := old.ask("hi", time.Second)
+	_, err := old.ask("hi", servicetest.Scaled(time.Second))
 	require.NoError(t, err)
 	p.Retarget(echo(t, "b"))
-	_, err = old.ask("hi", time.Second)
+	_, err = old.ask("hi", servicetest.Scaled(time.Second))
 	require.Error(t, err)
-	got, err := dial(t, p).ask("hi", time.Second)
+	got, err := dial(t, p).ask("hi", servicetest.Scaled(time.Second))
 	require.NoError(t, err)
 	require.Equal(t, "b hi\n", got)
 }

@@ -56,7 +56,7 @@ type reader struct {
 // shell runs one line in the root of the repository.
 func (r *reader) shell(line string) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(r.t.Context(), servicetest.Scaled(20*time.Minute))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir, cmd.Env = root, r.env

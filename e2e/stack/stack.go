@@ -236,7 +236,7 @@ func port(addr string) string { _, p, _ := net.SplitHostPort(addr); return p }
 
 // waitAnswer asks until there is any HTTP answer or the process ends.
 func waitAnswer(ctx context.Context, p *servicetest.Process, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, servicetest.Patience())
 	defer cancel()
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
