@@ -91,6 +91,7 @@ type Backend struct {
 	follower   *activities.Follower
 	activities *activities.Service
 	guard      *guard
+	health     *health
 	tide       *tide.Watch
 	lease      *lease.Lease
 	pay        *pay.Service
@@ -157,6 +158,7 @@ func New(c Config, d Deps) (*Backend, error) {
 	b.follower = activities.NewFollower(b.activities)
 	b.tide = tide.NewWatch(tide.Deps{Redis: d.Redis, Store: d.Store, Log: d.Log})
 	b.guard = newGuard(b.activities, b.metrics, b.passes, d.Log, c.AcceptRedisRisk)
+	b.health = newHealth(b.NotReady, b.passes, d.Log, d.Now)
 	b.relay = relay.New(relay.Deps{Redis: d.Redis, Store: d.Store, Publisher: b.publisher, Metrics: b.metrics, Log: d.Log})
 	b.reconciler = reconcile.New(reconcile.Deps{
 		Redis: d.Redis, Store: d.Store, Queue: d.Broker, Relay: b.relay, Settler: b.settler, Metrics: b.metrics, Log: d.Log,
@@ -239,6 +241,7 @@ func (b *Backend) Start(ctx context.Context) error {
 	}
 	b.duties.Go(func() { b.present(duties) })
 	b.duties.Go(func() { b.guard.run(duties) })
+	b.duties.Go(func() { b.health.run(duties) })
 	b.duties.Go(func() { b.tide.Run(duties, b.teller(duties, duty.Tide)) })
 	b.duties.Go(func() {
 		b.lease.Run(duties, func(ctx context.Context, _ int64) { b.tide.While(ctx, b.work) })

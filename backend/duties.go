@@ -72,7 +72,7 @@ func (b *Backend) present(ctx context.Context) {
 		_ = b.passes.Pass(ctx, duty.Presence, func() error {
 			call, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
-			_ = lua.PresentBackend(call, b.deps.Redis, b.id, b.inHand)
+			_ = lua.PresentBackend(call, b.deps.Redis, b.id, b.inHand, b.health.now()) // health says why it cannot
 			return nil
 		})
 		select {

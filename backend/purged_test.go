@@ -90,7 +90,7 @@ func TestWhatTheBrokerLosesIsStoredInTime(t *testing.T) {
 			servicetest.Eventually(t, func() bool { return len(b.NotReady(t.Context())) == 0 }) // a queue that was deleted is there again
 			servicetest.Eventually(t, func() bool {
 				// Another backend is in the middle of something, whenever it is asked.
-				require.NoError(t, lua.PresentBackend(t.Context(), w.redis, "other", func() int { return 1 }))
+				require.NoError(t, lua.PresentBackend(t.Context(), w.redis, "other", func() int { return 1 }, nil))
 				for _, w.product = range []string{products[0], products[2]} {
 					w.publish(w.reserve(1))
 				}

@@ -6,35 +6,36 @@ import (
 	"fmt"
 
 	"github.com/seckill-edge/seckill/backend/duty"
+	"github.com/seckill-edge/seckill/backend/readiness"
 	"github.com/seckill-edge/seckill/backend/store"
+	"github.com/seckill-edge/seckill/internal/queue"
+	"github.com/seckill-edge/seckill/lua"
 )
 
-// NotReady names what keeps orders from being stored, with the reason; empty
-// when all is well. It asks each server within ctx.
+// NotReady names the parts that keep orders from being stored, with the reason; empty
+// when all is well. It tries, within ctx, what the work needs of each server, writes
+// included. See package readiness.
 func (b *Backend) NotReady(ctx context.Context) map[string]error {
 	type check struct {
 		name string
 		err  error
 	}
 	checks := []func() check{
-		func() check { return check{"redis", b.deps.Redis.Ping(ctx).Err()} },
+		func() check { return check{readiness.Redis, lua.Writable(ctx, b.deps.Redis)} },
 		func() check {
-			err := b.deps.Store.SchemaReady(ctx)
+			err := b.databaseReady(ctx)
 			if store.LacksSchema(err) || errors.Is(err, store.ErrNewerSchema) {
-				return check{"schema", err}
+				return check{readiness.Schema, err}
 			}
-			if behind := b.tide.Err(); err == nil && errors.Is(behind, store.ErrBehind) {
-				err = behind
-			}
-			return check{"database", err}
+			return check{readiness.Database, err}
 		},
-		func() check { return check{"queue", b.publisher.Ready()} },
-		func() check { return check{"consumer", b.consumer.Ready()} },
+		func() check { return check{readiness.Queue, queue.Probe(ctx, b.publisher)} },
+		func() check { return check{readiness.Consumer, b.consumer.Ready()} },
 	}
 	answers := make(chan check, len(checks))
 	for _, ask := range checks {
 		go func() {
-			answer := check{name: "backend"}
+			answer := check{name: readiness.Backend}
 			if err := duty.Safely(func() error { answer = ask(); return nil }); err != nil {
 				answer.err = err
 			}
@@ -48,6 +49,17 @@ func (b *Backend) NotReady(ctx context.Context) map[string]error {
 		}
 	}
 	return missing
+}
+
+// databaseReady tries a read and a write, unless the database has lost something.
+func (b *Backend) databaseReady(ctx context.Context) error {
+	if err := b.deps.Store.SchemaReady(ctx); err != nil {
+		return err
+	}
+	if err := b.tide.Err(); errors.Is(err, store.ErrBehind) {
+		return err
+	}
+	return b.deps.Store.Writable(ctx)
 }
 
 // Warnings name what an operator should look after though orders are stored, with

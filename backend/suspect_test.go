@@ -61,7 +61,7 @@ func TestADeadBackendsOrdersAreFoundSoon(t *testing.T) {
 		w.backend()
 		w.inspected(w.created(3)[0])
 		orders := w.reserve(10)
-		require.NoError(t, lua.PresentBackend(t.Context(), w.redis, "dying", func() int { return 10 }))
+		require.NoError(t, lua.PresentBackend(t.Context(), w.redis, "dying", func() int { return 10 }, nil))
 		_, err := w.store.SaveOrders(t.Context(), orders)
 		require.NoError(t, err)
 		ids := make([]string, len(orders))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seckill-edge/seckill/caddyplugin/gate"
 	"github.com/seckill-edge/seckill/caddyplugin/limit"
 	"github.com/seckill-edge/seckill/internal/version"
 )
@@ -38,6 +39,8 @@ type status struct {
 	Version string `json:"version"`
 	// Reason says why it is not ready.
 	Reason string `json:"reason,omitempty"`
+	// Causes say the same in words from fixed lists: part, redis or queue, to cause.
+	Causes map[string]string `json:"causes,omitempty"`
 	// Backend says why stored orders cannot be looked up: wrong_token or unavailable.
 	Backend  string          `json:"backend,omitempty"`
 	Products []productStatus `json:"products"`
@@ -106,6 +109,9 @@ func statusOf(ctx context.Context, e *engine) status {
 	s := status{Ready: true, Version: version.String(), Products: []productStatus{}}
 	if err := g.Ready(ctx); err != nil {
 		s.Ready, s.Reason = false, err.Error()
+		if missing, ok := errors.AsType[*gate.NotReady](err); ok {
+			s.Causes = map[string]string{missing.Part: missing.Cause()}
+		}
 	}
 	if e.archive != nil {
 		s.Backend = e.archive.trouble()

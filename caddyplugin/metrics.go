@@ -36,6 +36,7 @@ var (
 	limitDesc   = describe("limit_calls_total", "Calls that a limit was asked about, by what it said.", "level", "verdict")
 	keysDesc    = describe("limit_keys", "Addresses, users and products that the limits tell apart now.", "level")
 	readyDesc   = describe("ready", "1 while Redis answers and the queue takes messages.")
+	missingDesc = describe("not_ready", "1 while the edge cannot sell for this cause.", "part", "cause")
 
 	metrics = []metric{
 		{
@@ -161,6 +162,7 @@ func (collector) Describe(to chan<- *prometheus.Desc) {
 	to <- limitDesc
 	to <- keysDesc
 	to <- readyDesc
+	to <- missingDesc
 	for i := range metrics {
 		to <- metrics[i].desc
 	}
@@ -179,17 +181,30 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(lateDesc, prometheus.CounterValue, float64(n), outcome.String())
 	}
 	collectLimits(to, stats.Limits)
-	ready := 1.0
-	if c.gate.Ready(context.Background()) != nil { // a gate bounds the wait itself
-		ready = 0
-	}
-	to <- prometheus.MustNewConstMetric(readyDesc, prometheus.GaugeValue, ready)
+	collectReady(to, c.gate.Ready(context.Background())) // a gate bounds the wait itself
 	for _, m := range metrics {
 		to <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(stats))
 	}
 	for _, d := range distributions {
 		h := d.value(stats)
 		to <- prometheus.MustNewConstHistogram(d.desc, h.Count, h.Sum, h.Buckets)
+	}
+}
+
+func collectReady(to chan<- prometheus.Metric, err error) {
+	gauge := func(desc *prometheus.Desc, is bool, labels ...string) {
+		value := 0.0
+		if is {
+			value = 1
+		}
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	gauge(readyDesc, err == nil)
+	missing, _ := errors.AsType[*gate.NotReady](err)
+	for _, part := range []string{gate.PartRedis, gate.PartQueue} {
+		for _, cause := range gate.Causes(part) {
+			gauge(missingDesc, missing != nil && missing.Part == part && missing.Cause() == cause, part, cause)
+		}
 	}
 }
 

@@ -3,6 +3,8 @@ package lua
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// backendsKey, hash: backend id → what it has in hand. It belongs to no product.
+// backendsKey, hash: backend id → its heartbeat. It belongs to no product.
 const backendsKey = "seckill:backends"
 
 // Backend is one backend's word: the queue alone does not tell what a consumer
@@ -21,6 +23,9 @@ type Backend struct {
 	InHand int64
 	// At is when it said so, by the server's clock.
 	At time.Time
+	// Causes say what keeps it from storing orders: part → cause, in words from fixed
+	// lists. Empty if nothing does.
+	Causes map[string]string
 }
 
 // silence is how long an edge or a backend, which both speak once a second or more
@@ -34,18 +39,41 @@ func silent(at, now time.Time) bool { return now.Sub(at).Abs() > silence }
 // broker gives what it had taken to others then.
 func (b Backend) Silent(now time.Time) bool { return silent(b.At, now) }
 
-// PresentBackend notes what a backend has in hand at this moment. inHand is asked
-// after the server's clock: what it counts is as young as At.
-func PresentBackend(ctx context.Context, c redis.Cmdable, id string, inHand func() int) error {
+// PresentBackend is a backend's heartbeat: what it has in hand at this moment, and what
+// keeps it from storing orders. inHand is asked after the server's clock: what it
+// counts is as young as At.
+func PresentBackend(ctx context.Context, c redis.Cmdable, id string, inHand func() int, causes map[string]string) error {
 	now, err := c.Time(ctx).Result()
 	if err == nil {
 		word := strconv.Itoa(inHand()) + ":" + strconv.FormatInt(now.UnixMilli(), 10)
+		if len(causes) > 0 {
+			word += ":" + joinCauses(causes)
+		}
 		err = c.HSet(ctx, backendsKey, id, word).Err()
 	}
 	if err != nil {
 		return fmt.Errorf("noting backend %s: %w", id, err)
 	}
 	return nil
+}
+
+// joinCauses is part=cause,part=cause in the order of the parts.
+func joinCauses(causes map[string]string) string {
+	words := make([]string, 0, len(causes))
+	for _, part := range slices.Sorted(maps.Keys(causes)) {
+		words = append(words, part+"="+causes[part])
+	}
+	return strings.Join(words, ",")
+}
+
+func splitCauses(words string) map[string]string {
+	causes := map[string]string{}
+	for word := range strings.SplitSeq(words, ",") {
+		if part, cause, ok := strings.Cut(word, "="); ok {
+			causes[part] = cause
+		}
+	}
+	return causes
 }
 
 // AbsentBackends takes back the words of backends that have ended.
@@ -70,11 +98,12 @@ func Backends(ctx context.Context, c redis.Cmdable) ([]Backend, error) {
 	backends := make([]Backend, 0, len(words))
 	for id, word := range words {
 		b := Backend{ID: id, At: time.UnixMilli(0)}
-		inHand, at, _ := strings.Cut(word, ":")
+		inHand, rest, _ := strings.Cut(word, ":")
+		at, causes, _ := strings.Cut(rest, ":")
 		n, ok1 := parseNumber(inHand, latest)
 		ms, ok2 := parseNumber(at, latest)
 		if ok1 && ok2 {
-			b.InHand, b.At = n, time.UnixMilli(ms)
+			b.InHand, b.At, b.Causes = n, time.UnixMilli(ms), splitCauses(causes)
 		}
 		backends = append(backends, b)
 	}

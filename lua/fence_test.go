@@ -217,7 +217,7 @@ func TestBackends(t *testing.T) {
 	onEach(t, func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		before := time.Now().Add(-time.Minute)
-		require.NoError(t, PresentBackend(ctx, c, "a", func() int { return 7 }))
+		require.NoError(t, PresentBackend(ctx, c, "a", func() int { return 7 }, nil))
 		require.NoError(t, c.HSet(ctx, backendsKey, "b", "nonsense").Err())
 		got, err := Backends(ctx, c)
 		require.NoError(t, err)
@@ -317,7 +317,7 @@ func TestSpoiltWords(t *testing.T) {
 				require.NoError(t, Present(ctx, c, product, Edge{ID: "e", At: time.UnixMilli(5)}))
 				_, err = Backends(ctx, c)
 				require.NoError(t, err)
-				require.NoError(t, PresentBackend(ctx, c, "b", func() int { return 1 }))
+				require.NoError(t, PresentBackend(ctx, c, "b", func() int { return 1 }, nil))
 			})
 		})
 	}

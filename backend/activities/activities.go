@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seckill-edge/seckill/backend/readiness"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
@@ -86,6 +87,9 @@ type View struct {
 	// Why says in words what the activity is doing, and what to do if it should
 	// sell and does not.
 	Why string
+	// Causes say in words from fixed lists what keeps it from selling, or its orders from
+	// being stored: part → cause, see package readiness. Empty if nothing is known to.
+	Causes map[string]string
 }
 
 // Create stores a new activity. It is Scheduled: a backend preheats and opens it
@@ -123,7 +127,7 @@ func (s *Service) List(ctx context.Context) ([]View, error) {
 		if !asked {
 			snapshot, err = s.snapshot(ctx, a.ProductID)
 			if err != nil {
-				return viewsWithoutRedis(all), nil //nolint:nilerr // Why says that Redis is away
+				return viewsWithoutRedis(all, err), nil
 			}
 			snapshots[a.ProductID] = snapshot
 		}
@@ -132,12 +136,19 @@ func (s *Service) List(ctx context.Context) ([]View, error) {
 	return views, nil
 }
 
-func viewsWithoutRedis(all []store.Activity) []View {
+func viewsWithoutRedis(all []store.Activity, err error) []View {
 	views := make([]View, len(all))
 	for i, a := range all {
-		views[i] = View{Activity: a, Why: "Redis cannot be asked"}
+		views[i] = withoutRedis(a, err)
 	}
 	return views
+}
+
+func withoutRedis(a store.Activity, err error) View {
+	return View{
+		Activity: a, Why: "Redis cannot be asked: " + err.Error(),
+		Causes: map[string]string{readiness.Redis: readiness.CauseOf(readiness.Redis, err)},
+	}
 }
 
 // Show returns the activity that product sells through, else the newest one it
@@ -153,12 +164,13 @@ func (s *Service) Show(ctx context.Context, product string) (View, error) {
 	}
 	snapshot, err := s.snapshot(ctx, product)
 	if err != nil {
-		return View{Activity: a, Why: "Redis cannot be asked: " + err.Error()}, nil //nolint:nilerr // Why says it
+		return withoutRedis(a, err), nil
 	}
 	v := s.view(a, snapshot)
 	if words := cmp.Or(behind, s.proving(ctx, v), s.unready(ctx, v)); words != "" {
 		v.Why = words
 		if behind != "" {
+			v.Causes = map[string]string{readiness.Database: string(store.RolledBack)}
 			return v, nil
 		}
 	}

@@ -18,7 +18,7 @@ func speaking(t *testing.T, s *Service, id string, inHand *atomic.Int64) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	say := func() {
-		if err := lua.PresentBackend(ctx, s.Redis, id, func() int { return int(inHand.Load()) }); err != nil && ctx.Err() == nil {
+		if err := lua.PresentBackend(ctx, s.Redis, id, func() int { return int(inHand.Load()) }, nil); err != nil && ctx.Err() == nil {
 			t.Error(err)
 		}
 	}
@@ -69,7 +69,7 @@ func TestAuditHearsBackends(t *testing.T) {
 			speaking(t, s, "b", new(atomic.Int64))
 		}, 0, 1},
 		{"one has not spoken since", func(t *testing.T, s *Service) {
-			require.NoError(t, lua.PresentBackend(t.Context(), s.Redis, "once", func() int { return 0 }))
+			require.NoError(t, lua.PresentBackend(t.Context(), s.Redis, "once", func() int { return 0 }, nil))
 		}, 0, 0},
 		{"one is gone for long", func(t *testing.T, s *Service) {
 			require.NoError(t, s.Redis.HSet(t.Context(), "seckill:backends", "old", "5:1700000000000").Err())

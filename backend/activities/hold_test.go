@@ -63,7 +63,7 @@ func TestWhyNamesWhatDoesNotShowInTheSale(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "selling; but no backend (seckilld serve) runs: orders are queued and not stored", view.Why)
 
-		require.NoError(t, lua.PresentBackend(ctx, s.Redis, "b1", func() int { return 0 }))
+		require.NoError(t, lua.PresentBackend(ctx, s.Redis, "b1", func() int { return 0 }, nil))
 		view, err = s.Show(ctx, "1001")
 		require.NoError(t, err)
 		require.Equal(t, "selling", view.Why)

@@ -18,7 +18,7 @@ func (s *Service) proving(ctx context.Context, v View) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if words, err := lua.FenceNote(ctx, s.Redis, v.ProductID); err == nil && words != "" {
-		return "held until its stock is proven: " + words
+		return "unavailable until its stock is proven: " + words
 	}
 	return ""
 }
@@ -46,9 +46,9 @@ func (s *Service) why(a store.Activity, snapshot *lua.Snapshot) string {
 	case snapshot.Forgetful():
 		return "Redis was restarted or failed over: nothing is sold until a backend (seckilld serve) has proven its stock, which it does by itself"
 	case snapshot.State == lua.OnHold && a.State == store.Open:
-		return "held in Redis though it should be open: its stock has to be proven first; audit it, then open it again"
+		return "unavailable: its stock has to be proven first, which a backend (seckilld serve) does by itself; if it stays so, audit it, then open it again"
 	case snapshot.State == lua.OnHold:
-		return "held: nothing is sold until it is opened"
+		return "held by an operator: nothing is sold until it is opened"
 	case a.State == store.Held:
 		return "open in Redis though it should be held; hold it again"
 	case now.Before(a.Start):

@@ -8,14 +8,17 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/seckill-edge/seckill/backend/readiness"
 )
 
 // readyTimeout bounds what one look asks of the servers.
 const readyTimeout = 2 * time.Second
 
 // readyz answers 200 when orders can be stored, else 503 with the names of what
-// is missing; in both cases with what to mend before it fails. Reasons are for
-// those who have the token.
+// is missing and its cause, in a word from a fixed list (see package readiness); in
+// both cases with what to mend before it fails. Reasons in words are for those who
+// have the token.
 func readyz(d Deps, g *guard) http.Handler {
 	looks := &looks{d: d}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -26,6 +29,7 @@ func readyz(d Deps, g *guard) http.Handler {
 		if len(seen.missing) > 0 {
 			status = http.StatusServiceUnavailable
 			body["not_ready"] = slices.Sorted(maps.Keys(seen.missing))
+			body["causes"] = readiness.CausesOf(seen.missing)
 		}
 		for name, err := range seen.missing {
 			why[name] = err.Error()

@@ -10,20 +10,21 @@ import (
 
 // Activity is an activity in JSON, the same in the API and in the commands.
 type Activity struct {
-	ID               string     `json:"id"`
-	ProductID        string     `json:"product_id"`
-	Title            string     `json:"title"`
-	Start            time.Time  `json:"start"`
-	End              time.Time  `json:"end"`
-	Total            int64      `json:"total" doc:"Units to sell."`
-	Limit            int        `json:"limit" doc:"Units per user."`
-	PayWindowSeconds int64      `json:"pay_window_seconds" doc:"How long a buyer may take to pay; 0: an order is sold when it is stored."`
-	State            string     `json:"state" enum:"scheduled,open,held,closed" doc:"The operator's word, from SQL."`
-	Manual           bool       `json:"manual" doc:"Only the operator preheats and opens it."`
-	Target           int64      `json:"target,omitempty" doc:"The total it is being changed to; absent if none is pending."`
-	ArchivedAt       *time.Time `json:"archived_at,omitempty" doc:"Since when everything of it is settled. Redis forgets its keys some time after that."`
-	Why              string     `json:"why" doc:"What it is doing, and what to do if it should sell and does not."`
-	Redis            *Stock     `json:"redis,omitempty" doc:"What Redis has of it; absent if nothing."`
+	ID               string            `json:"id"`
+	ProductID        string            `json:"product_id"`
+	Title            string            `json:"title"`
+	Start            time.Time         `json:"start"`
+	End              time.Time         `json:"end"`
+	Total            int64             `json:"total" doc:"Units to sell."`
+	Limit            int               `json:"limit" doc:"Units per user."`
+	PayWindowSeconds int64             `json:"pay_window_seconds" doc:"How long a buyer may take to pay; 0: an order is sold when it is stored."`
+	State            string            `json:"state" enum:"scheduled,open,held,closed" doc:"The operator's word, from SQL."`
+	Manual           bool              `json:"manual" doc:"Only the operator preheats and opens it."`
+	Target           int64             `json:"target,omitempty" doc:"The total it is being changed to; absent if none is pending."`
+	ArchivedAt       *time.Time        `json:"archived_at,omitempty" doc:"Since when everything of it is settled. Redis forgets its keys some time after that."`
+	Why              string            `json:"why" doc:"What it is doing, and what to do if it should sell and does not."`
+	Causes           map[string]string `json:"causes,omitempty" doc:"What keeps it from selling, or its orders from being stored: part to cause, as in /readyz. Absent if nothing is known to."`
+	Redis            *Stock            `json:"redis,omitempty" doc:"What Redis has of it; absent if nothing."`
 }
 
 // Stock is an activity's counters in Redis, from one atomic read.
@@ -96,6 +97,7 @@ func ActivityOf(v activities.View) Activity {
 		Manual:           v.Manual,
 		Target:           v.Target,
 		Why:              v.Why,
+		Causes:           v.Causes,
 	}
 	if !v.ArchivedAt.IsZero() {
 		at := instant(v.ArchivedAt)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/seckill-edge/seckill/backend/duty"
 	"github.com/seckill-edge/seckill/backend/metrics"
+	"github.com/seckill-edge/seckill/backend/readiness"
 	"github.com/seckill-edge/seckill/backend/settle"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/internal/killpoint"
@@ -62,7 +63,8 @@ type Consumer struct {
 	passes     *duty.Log
 	deliveries chan queue.Delivery
 	inHand     atomic.Int64
-	paused     atomic.Bool
+	// paused is what the database has said last while storing waits for it, else nil.
+	paused atomic.Pointer[error]
 
 	// stopping is closed when no further batch is to be taken; hard ends what is
 	// still under way.
@@ -91,13 +93,13 @@ func New(c Config, d Deps) *Consumer {
 func (c *Consumer) InHand() int { return len(c.deliveries) + int(c.inHand.Load()) }
 
 // Paused says that storing waits for the database.
-func (c *Consumer) Paused() bool { return c.paused.Load() }
+func (c *Consumer) Paused() bool { return c.paused.Load() != nil }
 
 // Ready is nil while messages come in and can be stored, else it says what is
 // missing.
 func (c *Consumer) Ready() error {
-	if c.paused.Load() {
-		return errors.New("database: storing waits for it")
+	if why := c.paused.Load(); why != nil {
+		return fmt.Errorf("%w: %w", readiness.ErrStoring, *why)
 	}
 	if err := c.Consumer.Ready(); err != nil {
 		return fmt.Errorf("queue: %w", err)

@@ -3,6 +3,7 @@ package consume
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seckill-edge/seckill/backend/duty"
@@ -18,6 +19,9 @@ const (
 	firstPause  = 50 * time.Millisecond
 	longPause   = 2 * time.Second
 )
+
+// errSlow is what is known of a database that has not answered yet.
+var errSlow = fmt.Errorf("it has not answered for %v: %w", slow, context.DeadlineExceeded)
 
 // errStopping: the database is away and Stop does not wait for it.
 var errStopping = errors.New("stopping")
@@ -62,23 +66,23 @@ func (c *Consumer) saveWhenUp(ctx context.Context, orders []order.Order) (saved 
 // Meanwhile nothing is taken from the queue, because the batch in hand is the
 // only one. The error is errStopping, the context's or the data's.
 func (c *Consumer) whenUp(ctx context.Context, orders int, try func() error) error {
-	defer c.pause(false)
+	defer c.pause(nil)
 	for wait := firstPause; ; wait = min(wait*2, longPause) {
 		err := duty.Safely(try)
 		switch {
 		case c.passes.Panicked(duty.Consume, err):
 			return err // one of the orders is to blame: halving finds it
-		case err == nil && c.paused.Load():
-			c.Log.Info("consume: database is back, storing goes on")
+		case err == nil && c.Paused():
+			c.Log.Info("consume: the database takes orders again")
 			return nil
 		case err == nil:
 			return nil
 		case ctx.Err() == nil && !store.IsTransient(err) && c.Store.SchemaReady(ctx) == nil:
 			return err
 		case wait == firstPause:
-			c.Log.Warn("consume: database is away; storing waits for it, nothing is lost", "orders", orders, "error", err)
+			c.Log.Warn("consume: storing waits for the database; nothing is lost", "orders", orders, "cause", store.CauseOf(err), "error", err)
 		}
-		c.pause(true)
+		c.pause(err)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -96,7 +100,7 @@ func (c *Consumer) saveOnce(ctx context.Context, orders []order.Order) ([]store.
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
 	told := make(chan struct{})
-	late := time.AfterFunc(slow, func() { c.pause(true); close(told) })
+	late := time.AfterFunc(slow, func() { c.pause(errSlow); close(told) })
 	defer func() {
 		if !late.Stop() {
 			<-told // or it would come after the news that all is well
@@ -110,7 +114,12 @@ func (c *Consumer) saveOnce(ctx context.Context, orders []order.Order) ([]store.
 	return saved, err
 }
 
-func (c *Consumer) pause(paused bool) {
-	c.paused.Store(paused)
-	c.Metrics.Paused(paused)
+// pause notes why storing waits for the database, nil if it does not.
+func (c *Consumer) pause(why error) {
+	if why == nil {
+		c.paused.Store(nil)
+	} else {
+		c.paused.Store(&why)
+	}
+	c.Metrics.Paused(why != nil)
 }

@@ -14,6 +14,7 @@ var (
 	Expiry     = name("expiry")
 	Fence      = name("fence")
 	Guard      = name("guard")
+	Health     = name("health")
 	Keeper     = name("keeper")
 	Lease      = name("lease")
 	Migrate    = name("migrate")

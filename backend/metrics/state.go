@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seckill-edge/seckill/backend/duty"
+	"github.com/seckill-edge/seckill/backend/readiness"
 )
 
 // Stock is one activity's counters in units, as one scrape shows them.
@@ -23,6 +24,8 @@ type Stock struct {
 // Source reads, while somebody scrapes, what is counted elsewhere. A failure is
 // shown as a missing value, never as 0.
 type Source interface {
+	// NotReady is what keeps orders from being stored, by part, see package readiness.
+	NotReady(ctx context.Context) map[string]error
 	// Stocks may return some with an error that says why others are missing.
 	Stocks(ctx context.Context) ([]Stock, error)
 	Depth(ctx context.Context) (waiting, dead int, err error)
@@ -55,6 +58,9 @@ var (
 	depthDesc     = prometheus.NewDesc("seckill_backend_queue_messages", "Messages in the broker: waiting, or among the dead letters.", []string{"queue"}, nil)
 	refundsDesc   = prometheus.NewDesc("seckill_backend_refunds_due", "Payments that came too late or twice and were not given back yet.", nil, nil)
 	unreadyDesc   = prometheus.NewDesc("seckill_backend_activities_unready", "Activities that are due and not ready to sell, by what stands in their way.", []string{"obstacle"}, nil)
+	readyDesc     = prometheus.NewDesc("seckill_backend_ready", "1 while orders can be stored.", nil, nil)
+	notReadyDesc  = prometheus.NewDesc("seckill_backend_not_ready", "1 while orders cannot be stored for this cause.", []string{"part", "cause"}, nil)
+	completeDesc  = prometheus.NewDesc("seckill_activity_scrape_complete", "1 if this scrape shows every live activity with its drift; 0 if the time or a store was not enough.", nil, nil)
 	unsettledDesc = prometheus.NewDesc("seckill_backend_unsettled_orders", "Stored orders that wait for Redis.", nil, nil)
 )
 
@@ -64,7 +70,7 @@ func unitDesc(name, help string) *prometheus.Desc {
 
 // Describe implements prometheus.Collector.
 func (s *state) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{totalDesc, availableDesc, frozenDesc, soldDesc, driftDesc, outboxDesc, depthDesc, unsettledDesc, refundsDesc, unreadyDesc} {
+	for _, d := range []*prometheus.Desc{totalDesc, availableDesc, frozenDesc, soldDesc, driftDesc, outboxDesc, depthDesc, unsettledDesc, refundsDesc, unreadyDesc, readyDesc, notReadyDesc, completeDesc} {
 		out <- d
 	}
 }
@@ -75,7 +81,7 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
 	var asking sync.WaitGroup
-	for _, part := range []func(context.Context, chan<- prometheus.Metric){s.depth, s.refunds, s.unready, s.stocks} {
+	for _, part := range []func(context.Context, chan<- prometheus.Metric){s.ready, s.depth, s.refunds, s.unready, s.stocks} {
 		asking.Go(func() { _ = duty.Safely(func() error { part(ctx, out); return nil }) }) // what cannot be read is missing
 	}
 	gauge(out, unsettledDesc, float64(s.source.Unsettled()))
@@ -84,6 +90,23 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 
 func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
 	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+func (s *state) ready(ctx context.Context, out chan<- prometheus.Metric) {
+	causes := readiness.CausesOf(s.source.NotReady(ctx))
+	gauge(out, readyDesc, oneIf(len(causes) == 0))
+	for _, part := range readiness.Parts {
+		for _, cause := range readiness.Causes(part) {
+			gauge(out, notReadyDesc, oneIf(causes[part] == cause), part, cause)
+		}
+	}
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 func (s *state) depth(ctx context.Context, out chan<- prometheus.Metric) {
@@ -107,7 +130,8 @@ func (s *state) unready(ctx context.Context, out chan<- prometheus.Metric) {
 }
 
 func (s *state) stocks(ctx context.Context, out chan<- prometheus.Metric) {
-	stocks, _ := s.source.Stocks(ctx)
+	stocks, err := s.source.Stocks(ctx)
+	gauge(out, completeDesc, oneIf(err == nil))
 	for _, stock := range stocks {
 		gauge(out, totalDesc, float64(stock.Total), stock.Product)
 		gauge(out, availableDesc, float64(stock.Available), stock.Product)

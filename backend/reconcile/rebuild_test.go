@@ -110,7 +110,7 @@ func TestOperatorsHoldStays(t *testing.T) {
 		require.ErrorContains(t, err, "by itself")
 		view, err := w.service().Hold(t.Context(), w.product)
 		require.NoError(t, err)
-		require.Contains(t, view.Why, "held until its stock is proven")
+		require.Contains(t, view.Why, "unavailable until its stock is proven")
 		w.proven(lua.OnHold)
 		w.agree()
 	})

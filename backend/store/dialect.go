@@ -21,6 +21,8 @@ type dialect interface {
 	// open makes the pool that all calls but Migrate use.
 	open(ctx context.Context) (*sql.DB, error)
 	gorm(pool *sql.DB) gorm.Dialector
+	// leave gives up the connections to a server that has become read-only.
+	leave(pool *sql.DB)
 	// clock is an expression for the server's time in milliseconds since 1970.
 	clock() string
 	// txOptions of a transaction that writes.

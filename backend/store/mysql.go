@@ -62,8 +62,6 @@ func newMySQL(u *url.URL, log *slog.Logger) (*mysqlDialect, error) {
 	c.Timeout, c.ReadTimeout, c.WriteTimeout = mysqlDialTimeout, mysqlIOTimeout, mysqlIOTimeout
 	// One round trip a statement instead of three.
 	c.InterpolateParams = true
-	// After a failover, leave the server that has become read-only.
-	c.RejectReadOnly = true
 	c.Params = map[string]string{
 		// A server that is not strict would cut values that are too long.
 		"sql_mode":                 "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
@@ -100,6 +98,14 @@ func (d *mysqlDialect) open(context.Context) (*sql.DB, error) {
 	// A proxy or a failover in front of the server is noticed within this time.
 	pool.SetConnMaxLifetime(5 * time.Minute)
 	return pool, nil
+}
+
+// leave closes the idle connections to a server that has become read-only, as after a
+// failover: the next ones go to the new primary. The driver could do so itself, but would
+// tell of a lost connection then.
+func (d *mysqlDialect) leave(pool *sql.DB) {
+	pool.SetMaxIdleConns(0)
+	pool.SetMaxIdleConns(mysqlConns)
 }
 
 func (d *mysqlDialect) gorm(pool *sql.DB) gorm.Dialector {

@@ -51,12 +51,17 @@ func (s *Store) transact(ctx context.Context, do func(tx *gorm.DB) error) error 
 	defer cancel()
 	for try := 1; ; try++ {
 		err := db.Transaction(do, s.dialect.txOptions())
+		if CauseOf(err) == ReadOnly {
+			if pool, failed := s.db.DB(); failed == nil {
+				s.dialect.leave(pool)
+			}
+		}
 		if err == nil || try == maxTries || !s.dialect.conflict(err) && !s.dialect.duplicate(err) {
-			return err
+			return s.word(err)
 		}
 		s.log.DebugContext(ctx, "transaction lost against another one, trying again", "try", try, "error", err)
 		if !pause(db.Statement.Context, try) {
-			return err
+			return s.word(err)
 		}
 	}
 }

@@ -53,6 +53,9 @@ func (d *sqliteDialect) gorm(pool *sql.DB) gorm.Dialector {
 	return gormsqlite.New(gormsqlite.Config{Conn: pool})
 }
 
+// leave: a file has no other primary.
+func (d *sqliteDialect) leave(*sql.DB) {}
+
 func (d *sqliteDialect) clock() string {
 	return "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
 }

@@ -47,10 +47,18 @@ func (w worded) Translate(err error) error {
 	if _, done := errors.AsType[*trouble](err); done {
 		return err
 	}
-	switch {
-	case LacksSchema(err):
+	switch CauseOf(err) {
+	case Outdated:
 		return &trouble{"the database has no schema yet, or an older one: run `seckilld migrate`", err}
-	case silent(err):
+	case ReadOnly:
+		return &trouble{"the database " + w.name + " is read-only", err}
+	case Full:
+		return &trouble{"the database " + w.name + " has no room left", err}
+	case Forbidden:
+		return &trouble{"the database " + w.name + " refuses this user, or one of its rights is missing", err}
+	case Misconfigured:
+		return &trouble{"the database " + w.name + " is not configured for this program", err}
+	case Away:
 		return &trouble{"the database " + w.name + " does not answer", err}
 	}
 	return err

@@ -160,13 +160,13 @@ func (g *Gate) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, g.cfg.callTimeout)
 	defer cancel()
 	if err := g.outage.of(len(g.sales.all())); err != nil {
-		return fmt.Errorf("redis: %w", err)
+		return &NotReady{PartRedis, err}
 	}
-	if err := g.deps.Redis.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("redis: %w", causeOf(err))
+	if err := lua.Writable(ctx, g.deps.Redis); err != nil {
+		return &NotReady{PartRedis, causeOf(err)}
 	}
 	if err := g.deps.Publisher.Ready(); err != nil {
-		return fmt.Errorf("queue: %w", err)
+		return &NotReady{PartQueue, err}
 	}
 	return nil
 }

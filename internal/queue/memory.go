@@ -97,6 +97,9 @@ func (m *memory) Depth(context.Context) (waiting, dead int, err error) {
 }
 
 func (m *memory) put(to Target, msg Message) error {
+	if to == probe {
+		return fmt.Errorf("%w: target %q", ErrUnrouted, to)
+	}
 	e := &entry{message: copyOf(msg), size: sizeOf(msg)}
 	m.mu.Lock()
 	defer m.mu.Unlock()

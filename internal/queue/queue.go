@@ -48,7 +48,7 @@ const (
 	Dead Target = "dead"
 )
 
-func (t Target) known() bool { return t == Orders || t == Retry || t == Dead }
+func (t Target) known() bool { return t == Orders || t == Retry || t == Dead || t == probe }
 
 // RetryDelay is how long a message sent to Retry waits.
 const RetryDelay = 5 * time.Second

@@ -59,7 +59,7 @@ func (s *publishSession) openLanes() error {
 
 func (s *publishSession) blockedErr() error {
 	if why := s.blocked.Load(); why != nil {
-		return fmt.Errorf("the broker takes no messages now: %s", *why)
+		return fmt.Errorf("%w: %s", ErrBlocked, *why)
 	}
 	return nil
 }
