@@ -118,7 +118,7 @@ func statusOf(ctx context.Context, e *engine) status {
 	}
 	for _, v := range g.Views() {
 		s.Products = append(s.Products, productStatus{
-			ProductID: v.ProductID, ActivityID: v.ID, State: stateOf(v), Fresh: v.Fresh, Epoch: v.Epoch,
+			ProductID: v.ProductID, ActivityID: v.ID, State: string(v.Sale(v.Fresh)), Fresh: v.Fresh, Epoch: v.Epoch,
 			Available: v.Available, Frozen: v.Frozen, Sold: v.Sold, Outbox: v.Outbox,
 		})
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/seckill-edge/seckill/caddyplugin/gate"
 	"github.com/seckill-edge/seckill/internal/order"
-	"github.com/seckill-edge/seckill/lua"
 )
 
 // timeLayout is RFC 3339 with milliseconds.
@@ -123,17 +122,6 @@ func appendFate(b []byte, f gate.Fate) []byte {
 	return append(b, '}')
 }
 
-// The states of an activity as a storefront shows them.
-const (
-	scheduled   = "scheduled"
-	open        = "open"
-	soldOut     = "sold_out"
-	ended       = "ended"
-	held        = "held"        // by an operator
-	unavailable = "unavailable" // nobody has held it, but nothing can be sold now
-	closed      = "closed"
-)
-
 // writeActivity answers with an activity. Everybody sees the same for a second,
 // so a cache in front may carry the crowd that counts down.
 func writeActivity(w http.ResponseWriter, v gate.View) {
@@ -153,33 +141,10 @@ func writeActivity(w http.ResponseWriter, v gate.View) {
 		Start: v.Start.UTC().Format(timeLayout),
 		End:   v.End.UTC().Format(timeLayout),
 		Now:   v.Now.UTC().Format(timeLayout),
-		State: stateOf(v), Left: v.Available > 0 && !v.Damaged, Limit: v.Limit, PayWindow: int64(v.PayWindow / time.Second),
+		State: string(v.Sale(v.Fresh)), Left: v.Available > 0 && !v.Damaged, Limit: v.Limit, PayWindow: int64(v.PayWindow / time.Second),
 	}
 	w.Header().Set("Cache-Control", "public, max-age=1")
 	writeJSON(w, document)
-}
-
-// stateOf names where an activity stands. What is final comes first. A page that
-// counts down is told of an operator's hold and of damage, but not of an edge that
-// has no fresh news: that is mostly over before the start.
-func stateOf(v gate.View) string {
-	switch {
-	case v.State == lua.Closed:
-		return closed
-	case !v.Now.Before(v.End):
-		return ended
-	case v.HeldByOperator():
-		return held
-	case v.State != lua.Open || v.Damaged:
-		return unavailable
-	case v.Now.Before(v.Start):
-		return scheduled
-	case !v.Fresh:
-		return unavailable
-	case v.Available <= 0:
-		return soldOut
-	}
-	return open
 }
 
 // writeJSON sends a document of strings, numbers and truth values, which cannot

@@ -84,6 +84,8 @@ type View struct {
 	store.Activity
 	// Snapshot is Redis's, nil if Redis has none of this activity.
 	Snapshot *lua.Snapshot
+	// Sale is where the sale stands, in the word that buyers are shown, too.
+	Sale lua.SaleState
 	// Why says in words what the activity is doing, and what to do if it should
 	// sell and does not.
 	Why string
@@ -127,7 +129,7 @@ func (s *Service) List(ctx context.Context) ([]View, error) {
 		if !asked {
 			snapshot, err = s.snapshot(ctx, a.ProductID)
 			if err != nil {
-				return viewsWithoutRedis(all, err), nil
+				return s.viewsWithoutRedis(all, err), nil
 			}
 			snapshots[a.ProductID] = snapshot
 		}
@@ -136,17 +138,17 @@ func (s *Service) List(ctx context.Context) ([]View, error) {
 	return views, nil
 }
 
-func viewsWithoutRedis(all []store.Activity, err error) []View {
+func (s *Service) viewsWithoutRedis(all []store.Activity, err error) []View {
 	views := make([]View, len(all))
 	for i, a := range all {
-		views[i] = withoutRedis(a, err)
+		views[i] = s.withoutRedis(a, err)
 	}
 	return views
 }
 
-func withoutRedis(a store.Activity, err error) View {
+func (s *Service) withoutRedis(a store.Activity, err error) View {
 	return View{
-		Activity: a, Why: "Redis cannot be asked: " + err.Error(),
+		Activity: a, Sale: View{Activity: a}.saleAt(s.Now()), Why: "Redis cannot be asked: " + err.Error(),
 		Causes: map[string]string{readiness.Redis: readiness.CauseOf(readiness.Redis, err)},
 	}
 }
@@ -164,7 +166,7 @@ func (s *Service) Show(ctx context.Context, product string) (View, error) {
 	}
 	snapshot, err := s.snapshot(ctx, product)
 	if err != nil {
-		return withoutRedis(a, err), nil
+		return s.withoutRedis(a, err), nil
 	}
 	v := s.view(a, snapshot)
 	if words := cmp.Or(behind, s.proving(ctx, v), s.unready(ctx, v)); words != "" {
@@ -220,5 +222,7 @@ func (s *Service) view(a store.Activity, snapshot *lua.Snapshot) View {
 	if snapshot != nil && snapshot.ID != a.ID {
 		snapshot = nil
 	}
-	return View{Activity: a, Snapshot: snapshot, Why: s.why(a, snapshot)}
+	v := View{Activity: a, Snapshot: snapshot, Why: s.why(a, snapshot)}
+	v.Sale = v.saleAt(s.Now())
+	return v
 }

@@ -16,6 +16,8 @@ import (
 type Audit struct {
 	ActivityID string
 	ProductID  string
+	// Verdict says whether the stores agree.
+	Verdict Verdict
 	// Total is SQL's, or, while that is being changed, Redis's; Available, Frozen and Sold are Redis's. All are units.
 	Total, Available, Frozen, Sold int64
 	// Outbox is the number of orders the broker has not confirmed yet.
@@ -40,6 +42,28 @@ type Audit struct {
 	Known bool
 	// Damaged says that a counter in Redis is missing or no number.
 	Damaged bool
+}
+
+// Verdict is what an audit comes to: one, whatever its figures are.
+type Verdict string
+
+// The verdicts.
+const (
+	Agree  Verdict = "agree"
+	Drifts Verdict = "drift"
+	// Unknown: the broker did not say what is on its way, or the sale was too busy for
+	// one view. Asked again, it may be known.
+	Unknown Verdict = "unknown"
+)
+
+func verdict(a Audit) Verdict {
+	switch {
+	case a.Consistent && a.Drift != 0:
+		return Drifts // what is on its way explains none of it
+	case a.Consistent && a.QueueKnown:
+		return Agree
+	}
+	return Unknown
 }
 
 const (
@@ -148,6 +172,7 @@ func (s *Service) read(ctx context.Context, a store.Activity, t *traffic) (readi
 	}
 	busy := out.Outbox > 0 || out.Queued > 0 || !out.QueueKnown || s.InHand() > 0
 	out.Drift = drift(a, out, busy || way.unheard)
+	out.Verdict = verdict(out)
 	doubt := !busy && way.unheard && drift(a, out, false) != out.Drift
 	return reading{Audit: out, unheard: way.unheard, doubt: doubt}, nil
 }

@@ -58,7 +58,7 @@ func TestWhyNamesWhatDoesNotShowInTheSale(t *testing.T) {
 		require.NoError(t, err)
 		view, err := s.Preheat(ctx, "1001")
 		require.NoError(t, err)
-		require.Contains(t, view.Why, "held: nothing is sold until it is opened; it was in Redis already")
+		require.Contains(t, view.Why, "held by an operator: nothing is sold until it is opened; it was in Redis already")
 		view, err = s.Open(ctx, "1001")
 		require.NoError(t, err)
 		require.Equal(t, "selling; but no backend (seckilld serve) runs: orders are queued and not stored", view.Why)

@@ -19,6 +19,7 @@ type Activity struct {
 	Limit            int               `json:"limit" doc:"Units per user."`
 	PayWindowSeconds int64             `json:"pay_window_seconds" doc:"How long a buyer may take to pay; 0: an order is sold when it is stored."`
 	State            string            `json:"state" enum:"scheduled,open,held,closed" doc:"The operator's word, from SQL."`
+	Sale             string            `json:"sale" enum:"scheduled,open,sold_out,held,unavailable,ended,closed" doc:"Where the sale stands, in the word that buyers are shown, too."`
 	Manual           bool              `json:"manual" doc:"Only the operator preheats and opens it."`
 	Target           int64             `json:"target,omitempty" doc:"The total it is being changed to; absent if none is pending."`
 	ArchivedAt       *time.Time        `json:"archived_at,omitempty" doc:"Since when everything of it is settled. Redis forgets its keys some time after that."`
@@ -44,6 +45,7 @@ type Stock struct {
 type Audit struct {
 	ActivityID string                `json:"activity_id"`
 	ProductID  string                `json:"product_id"`
+	Verdict    activities.Verdict    `json:"verdict" enum:"agree,drift,unknown" doc:"Whether the stores agree. unknown: something that could explain a drift cannot be asked, or the sale is too busy for one view."`
 	Total      int64                 `json:"total" doc:"Units to sell, from SQL."`
 	Available  int64                 `json:"available" doc:"Units nobody has reserved, from Redis."`
 	Frozen     int64                 `json:"frozen" doc:"Units reserved and not settled, from Redis."`
@@ -94,6 +96,7 @@ func ActivityOf(v activities.View) Activity {
 		Limit:            v.Limit,
 		PayWindowSeconds: int64(v.PayWindow / time.Second),
 		State:            string(v.State),
+		Sale:             string(v.Sale),
 		Manual:           v.Manual,
 		Target:           v.Target,
 		Why:              v.Why,

@@ -51,27 +51,27 @@ func TestKilledInAnActivitysLife(t *testing.T) {
 	show := func() string { return s.must("activity", "show", "1001") }
 
 	s.dies(binary, killpoint.AfterPreheat, serve...)
-	require.Regexp(t, `state +scheduled\nin Redis +held, available 7`, show())
+	require.Regexp(t, `in SQL +scheduled\nin Redis +held, available 7`, show())
 	s.dies(binary, killpoint.AfterOpen, serve...)
-	require.Regexp(t, `state +open\nin Redis +held, available 7`, show())
+	require.Regexp(t, `in SQL +open\nin Redis +held, available 7`, show())
 	s.until(func() bool { return bytes.Contains([]byte(show()), []byte("selling")) })
 
 	s.dies(binary, killpoint.AfterChange, "activity", "stock", "1001", "--add", "3")
-	require.Regexp(t, `units +10, .*\nstate +open\nin Redis +open, available 7, (.*\n)+why +its total is being changed to 10`, show())
+	require.Regexp(t, `units +10, (.*\n)+in SQL +open\nin Redis +open, available 7, (.*\n)+why +its total is being changed to 10`, show())
 	require.Regexp(t, `drift +0`, s.must("activity", "audit", "1001"))
 	s.dies(binary, killpoint.AfterResize, serve...)
-	require.Regexp(t, `units +10, .*\nstate +open\nin Redis +open, available 10, (.*\n)+why +its total is being changed to 10`, show())
+	require.Regexp(t, `units +10, (.*\n)+in SQL +open\nin Redis +open, available 10, (.*\n)+why +its total is being changed to 10`, show())
 	s.until(func() bool { return bytes.Contains([]byte(show()), []byte("selling")) })
 
 	s.dies(binary, killpoint.AfterResize, "activity", "stock", "1001", "--withdraw", "4")
-	require.Regexp(t, `units +10, .*\nstate +open\nin Redis +open, available 6, (.*\n)+why +its total is being changed to 6`, show())
+	require.Regexp(t, `units +10, (.*\n)+in SQL +open\nin Redis +open, available 6, (.*\n)+why +its total is being changed to 6`, show())
 	require.Regexp(t, `drift +0`, s.must("activity", "audit", "1001"))
 	s.until(func() bool { return bytes.Contains([]byte(show()), []byte("selling")) })
 	require.Regexp(t, `units +6, `, show())
 
 	s.must("activity", "close", "1001")
 	s.dies(binary, killpoint.AfterArchive, serve...)
-	require.Regexp(t, `state +archived`, show())
+	require.Regexp(t, `in SQL +archived`, show())
 	require.False(t, s.expires())
 	s.until(s.expires)
 }

@@ -51,7 +51,7 @@ func (a *app) printView(view activities.View, err error) error {
 		if v.PayWindowSeconds > 0 {
 			fmt.Fprintf(w, "pay window\t%s\n", time.Duration(v.PayWindowSeconds)*time.Second)
 		}
-		fmt.Fprintf(w, "state\t%s\n", stateOf(v))
+		fmt.Fprintf(w, "state\t%s\nin SQL\t%s\n", v.Sale, stateOf(v))
 		if r := v.Redis; r != nil {
 			fmt.Fprintf(w, "in Redis\t%s, available %d, frozen %d, sold %d, outbox %d\n", r.State, r.Available, r.Frozen, r.Sold, r.Outbox)
 		}
@@ -59,7 +59,7 @@ func (a *app) printView(view activities.View, err error) error {
 	})
 }
 
-// stateOf is the word for people: archived is a closed one's last state.
+// stateOf is SQL's word for people: archived is a closed one's last state.
 func stateOf(v api.Activity) string {
 	if v.ArchivedAt != nil {
 		return "archived"
@@ -78,7 +78,7 @@ func (a *app) printList(list []api.Activity) error {
 			if r := v.Redis; r != nil {
 				available, frozen, sold = fmt.Sprint(r.Available), fmt.Sprint(r.Frozen), fmt.Sprint(r.Sold)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", v.ProductID, v.ID, stateOf(v), v.Total, available, frozen, sold, v.Why)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", v.ProductID, v.ID, v.Sale, v.Total, available, frozen, sold, v.Why)
 		}
 	})
 }
@@ -93,10 +93,10 @@ func (a *app) printAudit(audit api.Audit) error {
 	switch {
 	case err != nil:
 		return err
-	case audit.Drift != 0:
+	case audit.Verdict == activities.Drifts:
 		return fmt.Errorf("%w on %d units of product %s", errDrift, audit.Drift, audit.ProductID)
-	case !audit.QueueKnown:
-		return fmt.Errorf("the broker cannot be asked what is on its way for product %s: its drift is not known", audit.ProductID)
+	case audit.Verdict == activities.Unknown:
+		return fmt.Errorf("product %s: whether its stores agree is not known: %s", audit.ProductID, unknownBecause(audit))
 	}
 	return nil
 }
@@ -108,14 +108,22 @@ func writeAudit(w io.Writer, audit api.Audit) {
 	for _, state := range slices.Sorted(maps.Keys(audit.Orders)) {
 		fmt.Fprintf(w, "%s\t%d orders, %d units\n", state, audit.Orders[state], audit.Units[state])
 	}
-	if !audit.QueueKnown {
-		fmt.Fprintln(w, "note\tthe broker does not answer; the drift is what is certain without it")
-	}
 	if !audit.Known {
 		fmt.Fprintln(w, "note\tRedis has nothing of this activity")
 	}
-	if !audit.Consistent {
-		fmt.Fprintln(w, "note\tthe sale is too busy for one view; ask again")
+	switch {
+	case audit.Verdict == activities.Unknown:
+		fmt.Fprintf(w, "drift\tnot known: %s\n", unknownBecause(audit))
+	case !audit.QueueKnown:
+		fmt.Fprintf(w, "drift\t%d or more: the broker does not answer\n", audit.Drift)
+	default:
+		fmt.Fprintf(w, "drift\t%d\n", audit.Drift)
 	}
-	fmt.Fprintf(w, "drift\t%d\n", audit.Drift)
+}
+
+func unknownBecause(audit api.Audit) string {
+	if !audit.QueueKnown {
+		return "the broker does not answer what is on its way"
+	}
+	return "the sale is too busy for one view; ask again"
 }
