@@ -97,6 +97,8 @@ type witness struct {
 	queue.Broker
 	mu   sync.Mutex
 	sent map[queue.Target][]queue.Message
+	// mistake, if not nil, is run before a dead letter is sent.
+	mistake func()
 }
 
 func (w *witness) Publisher(o queue.Options) queue.Publisher {
@@ -115,6 +117,9 @@ type witnessed struct {
 }
 
 func (p *witnessed) Publish(ctx context.Context, to queue.Target, m queue.Message) error {
+	if to == queue.Dead && p.by.mistake != nil {
+		p.by.mistake()
+	}
 	err := p.Publisher.Publish(ctx, to, m)
 	if err != nil {
 		return err

@@ -55,6 +55,8 @@ type world struct {
 	// crash takes the database away and returns what brings it back.
 	crash   func() (restart func())
 	product string
+	// server is the embedded Redis; nil for a real one.
+	server *miniredis.Miniredis
 }
 
 // kind is one kind of servers.
@@ -88,6 +90,7 @@ func embedded(t testing.TB) *world {
 	raw, err := sql.Open("sqlite", "file:"+path)
 	require.NoError(t, err)
 	w := newWorld(t, server.Addr(), "memory:"+t.Name(), "sqlite:"+path, raw)
+	w.server = server
 	w.curse = `CREATE TRIGGER curse BEFORE INSERT ON orders WHEN NEW.user_id = 'cursed' BEGIN SELECT RAISE(ABORT, 'cursed'); END`
 	// A file that somebody else has locked is SQLite's way of being away.
 	w.crash = func() func() {

@@ -28,7 +28,7 @@ const (
 )
 
 // sortSafely is sort. A panic over one message must not come back for ever with
-// it: the second try asks no store about what is wrong in it.
+// it: the second try goes on behind what the first has put aside, and is the last.
 func (c *Consumer) sortSafely(ctx context.Context, m *message) error {
 	for {
 		err := duty.Safely(func() error { return c.sort(ctx, m) })
@@ -39,8 +39,13 @@ func (c *Consumer) sortSafely(ctx context.Context, m *message) error {
 	}
 }
 
-// sort puts aside what is wrong in m: the message as a whole, entries, orders
-// that cannot be stored. When it returns nil the message can be acknowledged.
+// sort puts aside what is wrong in m: the message as a whole, entries, orders that
+// nobody has reserved, orders that cannot be stored. When it returns nil the message
+// can be acknowledged.
+//
+// A bad entry decides nothing about the order that it names: whoever has written it
+// need not have reserved anything. If Redis has that order, it is stored by its
+// deadline from there (package promise), or by the reconciler.
 func (c *Consumer) sort(ctx context.Context, m *message) error {
 	in := m.delivery.Message()
 	if m.wrong != nil {
@@ -54,14 +59,14 @@ func (c *Consumer) sort(ctx context.Context, m *message) error {
 			return err
 		}
 		m.buried = i + 1
-		if m.fell {
-			continue // its units stay frozen until the reconciler has found them
+	}
+	for len(m.unknown) > 0 {
+		o := m.unknown[0]
+		alone := queue.Message{ID: o.ID, Body: order.AppendMessage(nil, []order.Order{o}), Headers: in.Headers}
+		if err := c.bury(ctx, metrics.DeadUnknown, alone, errUnknown); err != nil {
+			return err
 		}
-		if o, readable := c.orderOf(ctx, in.Body, entry); readable {
-			if err := c.refuse(ctx, m, o); err != nil {
-				return err
-			}
-		}
+		m.unknown = m.unknown[1:]
 	}
 	for _, f := range m.failed {
 		if err := c.putOff(ctx, m, f); err != nil {

@@ -14,10 +14,12 @@ type message struct {
 	bad      []order.BadEntry
 	// wrong says that nothing of it can be read.
 	wrong error
-	// fell says that this program has panicked over it; buried counts the bad
+	// fell says that this program has panicked over it once; buried counts the bad
 	// entries that were sent to the dead letters.
 	fell   bool
 	buried int
+	// unknown are its orders that nobody has reserved.
+	unknown []order.Order
 	// failed are its orders that the database does not take, with the reason.
 	failed []failure
 	// refused are its orders that went to the dead letters, as SQL has them now;
@@ -64,6 +66,34 @@ func (b *batch) orders() []order.Order {
 		}
 	}
 	return out
+}
+
+// byProduct are all orders of the batch, also those that come twice, by product.
+func (b *batch) byProduct() map[string][]*order.Order {
+	out := map[string][]*order.Order{}
+	for _, m := range b.messages {
+		for i := range m.orders {
+			o := &m.orders[i]
+			out[o.ProductID] = append(out[o.ProductID], o)
+		}
+	}
+	return out
+}
+
+// setApart takes the orders that are unknown, of those that byProduct returned, from
+// what is to be stored.
+func (b *batch) setApart(unknown map[*order.Order]bool) {
+	for _, m := range b.messages {
+		var rest []order.Order
+		for i := range m.orders {
+			if o := &m.orders[i]; unknown[o] {
+				m.unknown = append(m.unknown, *o)
+			} else {
+				rest = append(rest, *o)
+			}
+		}
+		m.orders = rest
+	}
 }
 
 // byID are the orders that orders returns, by id.

@@ -3,6 +3,7 @@
 // only after the commit, and whatever comes again is recognised by its order id.
 //
 //	gather   up to a thousand orders, or what comes within the linger
+//	check    what a proven stock in Redis does not know was not reserved
 //	store    one transaction; a database that is away is waited for, an order
 //	         that cannot be stored is found by halving the batch
 //	dead     what is wrong in itself goes to the dead letters, alone, confirmed
@@ -41,6 +42,13 @@ type Config struct {
 	Linger time.Duration
 	// Prefetch bounds the messages taken and not acknowledged. Default 64.
 	Prefetch int
+	// RecordWithin bounds how long a batch waits for Redis to tell whether its orders
+	// were reserved. Default 200 ms.
+	RecordWithin time.Duration
+	// Margin is how long after this backend has first seen a stock as proven an order
+	// must have been reserved for Redis to be believed that it was not: longer than
+	// clocks differ, and than a primary that was replaced goes on. Default 1 minute.
+	Margin time.Duration
 }
 
 // Deps are what a consumer works with. All are required. The consumer closes
@@ -61,6 +69,8 @@ type Consumer struct {
 	Deps
 
 	passes     *duty.Log
+	sightings  *sightings
+	askAfter   time.Time // Redis is not asked before
 	deliveries chan queue.Delivery
 	inHand     atomic.Int64
 	// paused is what the database has said last while storing waits for it, else nil.
@@ -79,8 +89,11 @@ func New(c Config, d Deps) *Consumer {
 	c.Orders = cmp.Or(c.Orders, 1000)
 	c.Linger = cmp.Or(c.Linger, 20*time.Millisecond)
 	c.Prefetch = cmp.Or(c.Prefetch, 64)
+	c.RecordWithin = cmp.Or(c.RecordWithin, 200*time.Millisecond)
+	c.Margin = cmp.Or(c.Margin, time.Minute)
 	return &Consumer{
 		Config:     c,
+		sightings:  newSightings(d.Redis),
 		Deps:       d,
 		passes:     duty.NewLog(d.Log, d.Metrics, time.Now),
 		deliveries: make(chan queue.Delivery, c.Prefetch),
@@ -114,7 +127,11 @@ func (c *Consumer) Start() {
 	hard, cancel := context.WithCancel(context.Background())
 	c.hard = cancel
 	receiving, stopReceiving := context.WithCancel(hard)
-	received := make(chan struct{})
+	received, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		c.watch(receiving)
+	}()
 	go func() {
 		defer close(received)
 		if err := c.Consumer.Consume(receiving, c.deliveries); err != nil {
@@ -127,6 +144,7 @@ func (c *Consumer) Start() {
 		// Only now: acknowledgements need the session that delivered.
 		stopReceiving()
 		<-received
+		<-watched
 	}()
 }
 
@@ -192,6 +210,9 @@ func (c *Consumer) gather(ctx context.Context) *batch {
 // handle brings one batch all the way. Whatever it cannot finish stays
 // unacknowledged and comes again.
 func (c *Consumer) handle(ctx context.Context, b *batch) {
+	if err := c.setApart(ctx, b); err != nil {
+		return // stopping
+	}
 	saved, failed, err := c.save(ctx, b.orders())
 	if err != nil {
 		return // stopping

@@ -1,10 +1,11 @@
 // Package dead lets an operator look after the dead letters: messages that are
-// wrong in themselves, and orders that the database has refused again and again.
+// wrong in themselves, orders that the database has refused again and again, and
+// orders that nobody has reserved.
 //
-// A letter's units have been given back when it was buried, after SQL has noted
-// its orders as rejected (package consume). So a replay is safe at any time: what
-// was noted stays rejected, and what was not, because nothing of the letter could
-// be read then, is stored once like any other order.
+// The units of an order that the database refused have been given back when it was
+// buried, after SQL has noted it as rejected (package consume). So a replay is safe at
+// any time: what was noted stays rejected, what Redis has is stored once like any
+// other order, and what Redis does not have is rejected before it is sent.
 package dead
 
 import (

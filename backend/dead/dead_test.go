@@ -141,8 +141,8 @@ func TestKilledAfterBurying(t *testing.T) {
 	})
 }
 
-// The unit of a bad entry is given back, and an entry with an id that a good one
-// has takes nothing from it.
+// A bad entry takes nothing from the order that it names, stored or not: Redis has it,
+// and it is stored from there.
 func TestBadEntries(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		w.sale(3)
@@ -154,13 +154,14 @@ func TestBadEntries(t *testing.T) {
 		body = append(body, "\n\x1b[2J\xff"...)
 		w.send(queue.Orders, queue.Message{ID: "mixed", Body: body})
 		w.dead(3)
-		w.becomes(bad, lua.MarkRejected)
 		w.becomes(good, lua.MarkSettled)
-		w.row(bad, order.Rejected, order.ReasonDead)
-		row, err := w.store.Order(t.Context(), bad.ID)
-		require.NoError(t, err)
-		require.Equal(t, 1, row.Quantity, "what Redis has reserved")
-		w.agree(1)
+		_, err := w.store.Order(t.Context(), bad.ID)
+		require.ErrorIs(t, err, store.ErrNotFound)
+		require.Equal(t, lua.MarkQueued, w.mark(bad))
+		w.send(queue.Orders, message(bad)) // from whoever finds it there
+		w.becomes(bad, lua.MarkSettled)
+		w.row(bad, order.Created, "")
+		w.agree(2)
 
 		letters, total, err := w.service.List(t.Context(), 2)
 		require.NoError(t, err)
@@ -181,7 +182,7 @@ func TestBadEntries(t *testing.T) {
 		_, err = w.service.Replay(t.Context(), dead.All)
 		require.ErrorIs(t, err, activities.ErrRefused)
 		w.dead(3)
-		w.agree(1)
+		w.agree(2)
 	})
 }
 

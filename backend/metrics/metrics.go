@@ -60,7 +60,7 @@ func New() *Metrics {
 		rejected: counters("orders_rejected_total", "Granted reservations that SQL did not accept.", "reason"),
 		batch:    histogram("batch_orders", "Orders stored in one transaction.", prometheus.ExponentialBuckets(1, 2, 12)),
 		write:    histogram("store_seconds", "Duration of one storing transaction.", prometheus.ExponentialBuckets(0.001, 2, 14)),
-		dead:     counters("dead_letters_total", "Messages sent to the dead letters: a whole message, an entry, an order that cannot be stored.", "kind"),
+		dead:     counters("dead_letters_total", "Messages sent to the dead letters: a whole message, an entry, an order that cannot be stored, a reservation that Redis does not know.", "kind"),
 		retried:  counter("orders_retried_total", "Orders sent to the delayed retry because storing them failed."),
 		relayed:  counter("orders_relayed_total", "Orders the relay published because an edge had left them behind."),
 		settled:  counters("orders_settled_total", "Moves in Redis after storing, by what Redis said.", "result"),
@@ -83,7 +83,7 @@ func New() *Metrics {
 	for _, reason := range []order.Reason{order.ReasonOversold, order.ReasonDuplicate, order.ReasonUnknownActivity, order.ReasonInvalid, order.ReasonLost, order.ReasonDead} {
 		m.rejected.WithLabelValues(string(reason))
 	}
-	for _, kind := range []DeadKind{DeadMessage, DeadEntry, DeadOrder} {
+	for _, kind := range []DeadKind{DeadMessage, DeadEntry, DeadOrder, DeadUnknown} {
 		m.dead.WithLabelValues(string(kind))
 	}
 	for _, name := range duty.Names() {
@@ -103,6 +103,7 @@ const (
 	DeadMessage DeadKind = "message"
 	DeadEntry   DeadKind = "entry"
 	DeadOrder   DeadKind = "order"
+	DeadUnknown DeadKind = "unknown_reservation"
 )
 
 // Batch records one transaction of so many orders.
