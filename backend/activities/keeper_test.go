@@ -276,6 +276,8 @@ func TestTwoKeepersBeginEachActivityOnce(t *testing.T) {
 		var log syncBuffer
 		var keepers sync.WaitGroup
 		begin, done := make(chan struct{}), make(chan struct{})
+		end := sync.OnceFunc(func() { close(done); keepers.Wait() })
+		defer end()
 		for range 2 {
 			d := hooked(t, s, &between{}).Deps
 			d.Log = slog.New(slog.NewTextHandler(&log, nil))
@@ -283,7 +285,7 @@ func TestTwoKeepersBeginEachActivityOnce(t *testing.T) {
 			keepers.Go(func() {
 				<-begin
 				for {
-					if err := k.Pass(ctx); err != nil {
+					if err := k.Pass(ctx); err != nil && !servicetest.Late(err) {
 						t.Error(err)
 					}
 					select {
@@ -301,8 +303,7 @@ func TestTwoKeepersBeginEachActivityOnce(t *testing.T) {
 			servicetest.Eventually(t, func() bool {
 				var err error
 				snapshot, _, err = lua.Audit(ctx, s.Redis, product)
-				require.NoError(t, err)
-				return snapshot.State == lua.Open
+				return err == nil && snapshot.State == lua.Open
 			})
 			reqs := make([]lua.Request, bought)
 			for n := range reqs {
@@ -314,8 +315,7 @@ func TestTwoKeepersBeginEachActivityOnce(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, lua.Reserved, batch.Results[0].Outcome)
 		}
-		close(done)
-		keepers.Wait()
+		end()
 		for i := range activities {
 			product := fmt.Sprint("p", i)
 			snapshot, _, err := lua.Audit(ctx, s.Redis, product)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/seckill-edge/seckill/backend/compare"
 	"github.com/seckill-edge/seckill/backend/fence"
-	"github.com/seckill-edge/seckill/backend/relay"
 	"github.com/seckill-edge/seckill/backend/store"
 	"github.com/seckill-edge/seckill/lua"
 )
@@ -112,7 +111,7 @@ func (r *Reconciler) look(ctx context.Context, a store.Activity) (s sighting, er
 		return s, nil
 	}
 	s.result, err = compare.Sides{Redis: r.Redis, Store: r.Store}.Run(ctx, compare.Look{
-		Activity: a, Patience: relay.Patience,
+		Activity: a, Patience: r.Patience,
 		Found: func(_ context.Context, found []compare.Difference) error {
 			for _, d := range found {
 				switch {

@@ -3,12 +3,14 @@ package reconcile_test
 import (
 	"context"
 	"maps"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/backend/compare"
+	"github.com/seckill-edge/seckill/backend/reconcile"
 	"github.com/seckill-edge/seckill/internal/order"
 	"github.com/seckill-edge/seckill/internal/queue"
 	"github.com/seckill-edge/seckill/internal/servicetest"
@@ -199,8 +201,7 @@ func TestEveryKind(t *testing.T) {
 				d.make(w, sold)
 				r, _ := w.parts(w.redis)
 				before := w.dump()
-				dry, err := r.Reconcile(t.Context(), w.activity, true)
-				require.NoError(t, err)
+				dry := servicetest.InTime(t, func() (reconcile.Report, error) { return r.Reconcile(t.Context(), w.activity, true) })
 				require.Equal(t, d.found, dry.Counts, "%+v", dry.Findings)
 				require.True(t, dry.Idle)
 				require.Equal(t, len(d.found) == 0, dry.Clean())
@@ -218,8 +219,7 @@ func TestEveryKind(t *testing.T) {
 				if d.after != nil {
 					d.after(w, sold)
 				}
-				again, err := r.Inspect(t.Context(), w.activity)
-				require.NoError(t, err)
+				again := servicetest.InTime(t, func() (reconcile.Report, error) { return r.Inspect(t.Context(), w.activity) })
 				require.Len(t, again.Counts, len(d.left), "%+v", again.Findings)
 				for _, kind := range d.left {
 					require.Equal(t, d.found[kind], again.Counts[kind])
@@ -258,24 +258,24 @@ func TestQuietUnderLoad(t *testing.T) {
 		w.sale(1_000_000, 1, 0)
 		b := w.backend()
 		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan int)
-		go func() {
-			n := 0
-			again := time.NewTicker(20 * time.Millisecond)
+		n := 0
+		var selling sync.WaitGroup
+		defer selling.Wait()
+		defer stop()
+		selling.Go(func() {
+			again := time.NewTicker(servicetest.Scaled(20 * time.Millisecond))
 			defer again.Stop()
 			for ; ctx.Err() == nil; n += 20 {
 				w.publish(w.reserve(20, 1))
 				<-again.C
 			}
-			done <- n
-		}()
+		})
 		for range 3 {
-			report, err := b.Reconcile(t.Context(), w.product, false)
-			require.NoError(t, err)
+			report := servicetest.InTime(t, func() (reconcile.Report, error) { return b.Reconcile(t.Context(), w.product, false) })
 			require.Empty(t, report.Findings, "%+v", report)
 		}
 		stop()
-		n := <-done
+		selling.Wait()
 		require.Positive(t, n)
 		servicetest.Eventually(t, func() bool { return w.snapshot().Sold == int64(n) })
 		require.Equal(t, int64(2), w.snapshot().Epoch, "it was never held")

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -28,6 +29,9 @@ type Deps struct {
 	Fence   *fence.Fence
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
+	// Patience is how old an order must be before it is missed where it should be;
+	// 0 means relay.Patience.
+	Patience time.Duration
 }
 
 // Queue is what is asked of the broker.
@@ -53,6 +57,7 @@ func New(d Deps) *Reconciler {
 		kinds = append(kinds, string(kind))
 	}
 	d.Metrics.FindingKinds(kinds)
+	d.Patience = cmp.Or(d.Patience, relay.Patience)
 	return &Reconciler{d}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,20 +54,22 @@ func TestOneProductIsAway(t *testing.T) {
 			require.NoError(t, w.redis.Del(t.Context(), w.keys().Stock).Err())
 			r, _ := w.parts(client)
 			ctx, stop := context.WithCancel(t.Context())
-			ended, told := make(chan struct{}), make(chan error, 1)
-			go func() {
-				defer close(ended)
+			defer stop()
+			var watching sync.WaitGroup
+			t.Cleanup(watching.Wait)
+			told := make(chan error, 1)
+			watching.Go(func() {
 				r.NewWatch().Run(ctx, func(err error) {
 					select {
 					case told <- err:
 					default:
 					}
 				})
-			}()
+			})
 			w.proven(lua.Open)
 			require.ErrorContains(t, <-told, away)
 			stop()
-			<-ended
+			watching.Wait()
 		}
 	})
 }

@@ -167,6 +167,7 @@ func (w *world) parts(client redis.UniversalClient) (*reconcile.Reconciler, *fen
 	})
 	return reconcile.New(reconcile.Deps{
 		Redis: client, Store: w.store, Queue: w.broker, Relay: r, Settler: settle.New(client, m, w.log()), Fence: f, Metrics: m, Log: w.log(),
+		Patience: min(servicetest.Scaled(relay.Patience), patience),
 	}), f
 }
 
@@ -254,6 +255,9 @@ func (w *world) sold(n, quantity int) []order.Order {
 	return orders
 }
 
+// patience is more than parts have on the slowest machine, and less than age adds.
+const patience = 50 * time.Second
+
 // age makes every record older than any patience.
 func (w *world) age(orders []order.Order) {
 	for _, o := range orders {
@@ -301,11 +305,9 @@ func (w *world) agree() lua.Units {
 	r, _ := w.parts(w.redis)
 	a, err := w.store.Activity(w.Context(), w.activity.ID)
 	require.NoError(w, err)
-	report, err := r.Inspect(w.Context(), a)
-	require.NoError(w, err)
+	report := servicetest.InTime(w, func() (reconcile.Report, error) { return r.Inspect(w.Context(), a) })
 	require.Empty(w, report.Findings)
-	audit, err := w.service().Audit(w.Context(), w.product)
-	require.NoError(w, err)
+	audit := servicetest.InTime(w, func() (activities.Audit, error) { return w.service().Audit(w.Context(), w.product) })
 	require.Zero(w, audit.Drift, "%+v", audit)
 	return lua.Units{Available: audit.Available, Frozen: audit.Frozen, Sold: audit.Sold}
 }

@@ -1,6 +1,7 @@
 package servicetest
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -31,6 +32,29 @@ func eventually(t testing.TB, patience time.Duration, so func() bool, saying []a
 		}
 		time.Sleep(max(pollPause, time.Since(asked)))
 	}
+}
+
+// Late says that err is a deadline which was over, as it may be on a slow machine: what
+// is right is to ask again.
+func Late(err error) bool {
+	timeout, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
+	return ok && timeout.Timeout()
+}
+
+// InTime asks until the answer is another one than that a deadline was over, and ends
+// the test if that is an error.
+func InTime[T any](t testing.TB, ask func() (T, error)) T {
+	t.Helper()
+	var answer T
+	var err error
+	Eventually(t, func() bool { answer, err = ask(); return !Late(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
 }
 
 // Receive takes the next value of c, and ends the test if none comes, nor the end

@@ -1,7 +1,11 @@
 package servicetest
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -26,6 +30,18 @@ func TestSpeed(t *testing.T) {
 	require.Equal(t, Slow(), Slow(), "one factor for the whole process")
 	require.GreaterOrEqual(t, Scaled(time.Second), time.Second)
 	require.Equal(t, Scaled(2*time.Minute), Patience())
+}
+
+func TestLate(t *testing.T) {
+	for err, late := range map[error]bool{
+		fmt.Errorf("asking: %w", context.DeadlineExceeded):                              true,
+		fmt.Errorf("asking: %w", &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}): true,
+		context.Canceled: false,
+		io.EOF:           false,
+		nil:              false,
+	} {
+		require.Equal(t, late, Late(err), "%v", err)
+	}
 }
 
 func TestEventually(t *testing.T) {
