@@ -14,8 +14,12 @@ import (
 // errCircuitOpen refuses a call of buyers while the circuit is open.
 var errCircuitOpen = errors.New("the circuit breaker is open")
 
-// outageTellEvery is how often the log tells of an outage that lasts.
-const outageTellEvery = time.Minute
+const (
+	// outageTellEvery is how often the log tells of an outage that lasts.
+	outageTellEvery = time.Minute
+	// outageOverAfter is how long nothing may have failed before an outage is over.
+	outageOverAfter = 5 * time.Second
+)
 
 // breaker is the circuit breaker between one sale and Redis. The first failure
 // opens it: nobody is to wait for a Redis that is away or refuses writes. While it
@@ -32,6 +36,7 @@ type breaker struct {
 // note takes in what became of a call that does what a purchase does.
 func (b *breaker) note(err error) {
 	if err == nil && !b.open.Load() {
+		b.outage.works()
 		return
 	}
 	b.mu.Lock()
@@ -47,29 +52,31 @@ func (b *breaker) note(err error) {
 }
 
 // outage tells the log of Redis's outages, all sales of the edge together: one line
-// when the first breaker opens, one a minute while one is open, one when the last
-// is closed. It is safe for concurrent use.
+// when the first breaker opens, one a minute while it lasts, one when all are closed
+// and nothing has failed for outageOverAfter: what works now and then in between is
+// still one outage. It is safe for concurrent use.
 type outage struct {
-	log *slog.Logger
-	now func() time.Time
+	log   *slog.Logger
+	now   func() time.Time
+	lasts atomic.Bool // begun and not told to be over, for the hot path
 
-	mu          sync.Mutex
-	open        int // breakers
-	cause       error
-	since, told time.Time
+	mu                       sync.Mutex
+	open                     int // breakers
+	cause                    error
+	since, told, lastFailure time.Time
 }
 
 func (o *outage) failed(product string, err error, opens bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.now()
-	o.cause = causeOf(err)
-	begins := opens && o.open == 0
+	o.cause, o.lastFailure = causeOf(err), now
 	if opens {
 		o.open++
 	}
 	switch {
-	case begins:
+	case !o.lasts.Load():
+		o.lasts.Store(true)
 		o.since, o.told = now, now
 		o.log.Error("Redis "+fault(err)+": nothing can be sold; trying until it can", "first_product", product, "fault", lua.FaultOf(err).String(), "error", o.cause)
 	case now.Sub(o.told) >= outageTellEvery:
@@ -79,13 +86,26 @@ func (o *outage) failed(product string, err error, opens bool) {
 	}
 }
 
+// recovered notes that a breaker has closed.
 func (o *outage) recovered() {
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.open--; o.open == 0 {
-		o.log.Info("Redis works again: purchases go on", "after", o.now().Sub(o.since).Round(time.Millisecond))
-		o.cause = nil
+	o.open--
+	o.mu.Unlock()
+}
+
+// works notes a call that worked while its breaker is closed.
+func (o *outage) works() {
+	if !o.lasts.Load() {
+		return
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.lasts.Load() || o.open > 0 || o.now().Sub(o.lastFailure) < outageOverAfter {
+		return
+	}
+	o.lasts.Store(false)
+	// What works longer than outageOverAfter has worked since the last failure.
+	o.log.Info("Redis works again: purchases go on", "after", o.lastFailure.Sub(o.since).Round(time.Millisecond))
 }
 
 // of is why nothing can be sold while all of so many sales are shut out; else nil.

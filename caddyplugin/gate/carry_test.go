@@ -116,6 +116,11 @@ func TestARedisThatRefusesWritesIsOneOutage(t *testing.T) {
 			config(switches.off)
 			servicetest.Eventually(t, func() bool { return b.click(t, "after").Outcome == lua.Reserved })
 			require.NoError(t, b.Ready(t.Context()))
+			require.NotContains(t, log.all(), "Redis works again") // it may be only for a moment
+			config(switches.on)
+			servicetest.Eventually(t, func() bool { return b.Ready(t.Context()) != nil })
+			config(switches.off)
+			servicetest.Eventually(t, func() bool { return strings.Contains(log.all(), "Redis works again") })
 			require.Equal(t, 1, strings.Count(log.all(), "nothing can be sold"), log.all())
 			require.Contains(t, log.all(), code)
 			require.Equal(t, 1, strings.Count(log.all(), "Redis works again"), log.all())
