@@ -108,7 +108,8 @@ func aways() []away {
 		require.NoError(t, err)
 		t.Cleanup(func() {
 			require.NoError(t, r.Kill())
-			require.NoError(t, os.RemoveAll(dir))
+			// What the broker had begun itself may write for a moment more.
+			servicetest.Eventually(t, func() bool { return os.RemoveAll(dir) == nil })
 		})
 		return realOn(t, r.URL()), r
 	}
