@@ -175,7 +175,8 @@ func TestScriptsNameTheirKeys(t *testing.T) {
 				require.Regexp(t, allKeys, rest, "%s: %s", name.Name(), command)
 			case "MSET":
 				require.Regexp(t, pairs, rest, "%s: %s", name.Name(), command)
-			case "GET", "HMGET", "HSET", "HDEL", "HLEN", "INCRBY", "DECRBY", "SET", "PTTL", "PEXPIRE", "PEXPIREAT":
+			case "GET", "HMGET", "HSET", "HDEL", "HLEN", "INCRBY", "DECRBY", "SET", "PTTL", "PEXPIRE", "PEXPIREAT",
+				"ZCARD", "ZADD", "ZRANGEBYLEX", "ZREMRANGEBYLEX":
 				require.Regexp(t, oneKey, rest, "%s: %s", name.Name(), command)
 			default:
 				t.Errorf("%s: command %s: say here which of its arguments are keys", name.Name(), command)

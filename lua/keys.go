@@ -26,6 +26,10 @@ type Keys struct {
 	// Limit, string: when the bucket of the limit that all edges share will be full,
 	// in microseconds (see TakeTokens). It goes by itself.
 	Limit string
+	// Refused, sorted set: order id, quantity and why an order was refused that was told
+	// "queued" and that Users does not have (see NoteRefusals). All scores are 0, so it
+	// is sorted by id, and so by age. It goes by itself.
+	Refused string
 }
 
 // limitKey is the same as Keys.Limit, for all products together. It belongs to no
@@ -45,6 +49,7 @@ func KeysOf(product string) Keys {
 		Edges:    "seckill:edges:" + tag,
 		Fence:    "seckill:fence:" + tag,
 		Limit:    "seckill:limit:" + tag,
+		Refused:  "seckill:refused:" + tag,
 	}
 }
 
@@ -54,4 +59,4 @@ func (k Keys) list() []string {
 }
 
 // all are all keys that a product may have.
-func (k Keys) all() []string { return append(k.list(), k.Edges, k.Fence, k.Limit) }
+func (k Keys) all() []string { return append(k.list(), k.Edges, k.Fence, k.Limit, k.Refused) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -20,6 +21,7 @@ func FuzzReplies(f *testing.F) {
 		`[1,0,1764442047123,0,0,"5","0","0","a1","t","1","2","5","1","0","open","1","r","2","r"]`,
 		`[1,0,1,0,0,"-5","1e3","","","","","","","","","","","","",""]`,
 		`[0,1,0,-1]`, `[0,2,2,2]`, `[-14]`, `[1,7]`, `[0,7]`, `[-5,0]`, `[1,9,4]`, `[-6,1,0]`, `[]`, `[null]`, `["",[],{}]`, `7`, `"OK"`, `null`,
+		`["2:sold_out"]`, `["1:01kb7q3x5e8g9h0jkmnpqrstvw"]`, `["0:x"]`, `[7]`,
 	} {
 		f.Add(seed)
 	}
@@ -51,6 +53,10 @@ func FuzzReplies(f *testing.F) {
 			if moved, err := moves(); err == nil {
 				require.Len(t, moved, len(move))
 			}
+		}
+		if stand, err := NoteRefusals(ctx, c, "1001", time.Hour, []RefusalNote{{UserID: "u", Refusal: Refusal{OrderID: move[0].OrderID}}}); err == nil {
+			require.Len(t, stand, 1)
+			require.True(t, stand[0] == Refusal{} || stand[0].OrderID == move[0].OrderID && stand[0].Quantity > 0 && (stand[0].Reason == "") != (stand[0].Instead == ""))
 		}
 		_, _, _ = SetState(ctx, c, "1001", "a1", Open)
 		_, _ = Preheat(ctx, c, a)

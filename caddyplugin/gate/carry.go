@@ -104,7 +104,7 @@ func (g *group) giveUp(clicks []*ticket, stopping bool) {
 			g.sale.carried.Add(-1)
 		}
 		if !t.reply(lua.Result{Outcome: lua.Unavailable}) && !unknown && !stopping {
-			g.sale.gate.learnLate(id, lua.Result{Outcome: lua.Unavailable})
+			g.sale.gate.learnLate(g.sale, id, lua.Result{Outcome: lua.Unavailable})
 		}
 	}
 }

@@ -22,7 +22,9 @@ func TestWhoWasToldQueuedIsCarriedOn(t *testing.T) {
 		return
 	}
 	server := servicetest.RedisForTest(t)
-	b := setup(t, server.URL(), func(c *Config, _ *Deps) { c.ReserveTimeout = 100 * time.Millisecond })
+	b := setup(t, server.URL(), func(c *Config, _ *Deps) {
+		c.ReserveTimeout, c.ResolveWithin = 100*time.Millisecond, 10*time.Minute // nobody's time is over, however slow the machine
+	})
 	b.preheat(t, 100_000)
 	require.Equal(t, lua.Reserved, b.click(t, "first").Outcome)
 

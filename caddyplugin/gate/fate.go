@@ -61,63 +61,95 @@ var standings = map[lua.Mark]standing{
 	lua.MarkExpired:   {order.Expired, true},
 }
 
-// Fate tells a buyer what became of his own order. Errors are ErrNoOrder and
-// ErrUnavailable, wrapped. It waits for Redis at most ReserveTimeout, and for the
+// Fate tells a buyer what became of his own order. What is final stays so, and its
+// reason, on every edge and for as long as the order can be asked for; only a new click
+// with the ticket of an order that was refused is a new try of it. Errors are ErrNoOrder
+// and ErrUnavailable, wrapped. It waits for Redis at most ReserveTimeout, and for the
 // archive, which is asked about what Redis no longer has, archiveTimeout.
 func (g *Gate) Fate(ctx context.Context, product, user, orderID string) (Fate, error) {
 	if !order.ValidID(orderID) {
 		return Fate{}, ErrNoOrder
 	}
-	// What this edge remembers is read first: were it forgotten later, Redis
-	// would know by then.
-	late, isLate := g.late.get(product, user, orderID)
-	text, err := g.records.read(product, user)
+	// The time is taken first: what is not there once nothing may be written of the
+	// order any more will never be. So is what this edge remembers: were it forgotten
+	// later, Redis would know by then.
+	q := question{product: product, user: user, orderID: orderID, asked: g.deps.Now()}
+	q.late, q.isLate = g.late.get(product, user, orderID)
+	text, note, err := g.records.read(product, user, orderID)
 	if err != nil {
 		return Fate{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	f, found, err := g.fateIn(product, text, orderID, late, isLate)
+	f, found, err := g.fateIn(q, text, note)
 	if err != nil {
 		return Fate{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if found {
 		return f, nil
 	}
-	f, err = g.archived(ctx, product, user, orderID)
+	id := f.OrderID
+	f, err = g.archived(ctx, product, user, id)
 	if errors.Is(err, ErrNoOrder) {
-		return g.nowhere(product, user, orderID)
+		return g.nowhere(product, user, id, q.asked)
 	}
 	return f, err
 }
 
-// fateIn finds the order in the buyer's record, or in what this edge remembers.
-func (g *Gate) fateIn(product, text, orderID string, late lateOrder, isLate bool) (Fate, bool, error) {
-	id := orderID
-	if isLate && late.instead != "" {
-		id = late.instead
+// question is what is asked of an order, and what the edge remembers of it.
+type question struct {
+	product, user, orderID string
+	asked                  time.Time // before text and note were read
+	late                   lateOrder
+	isLate                 bool
+}
+
+// fateIn finds the order in the buyer's record, in what this edge remembers, or in
+// what is noted of it. If it finds nothing, the fate's OrderID is the order to look for
+// elsewhere.
+func (g *Gate) fateIn(q question, text string, note lua.Refusal) (Fate, bool, error) {
+	f, found, err := g.recordedFate(q, text, q.orderID)
+	if found || err != nil {
+		return f, found, err
 	}
+	end := q.late.ended
+	pending := q.isLate && end.OrderID == ""
+	switch {
+	case pending && !g.lost(q.orderID, q.asked):
+		f = Fate{OrderID: q.orderID, State: order.Queued, Quantity: q.late.quantity, ResolveBy: g.resolveBy(q.late.joined)}
+		f.pace(q.asked.Sub(q.late.joined))
+		return f, true, nil
+	case end.OrderID == "":
+		end = note
+	}
+	switch {
+	case end.OrderID == "" || !order.OwnedBy(q.orderID, q.product, q.user):
+		return Fate{OrderID: q.orderID}, false, nil
+	case end.Instead != "":
+		f, found, err = g.recordedFate(q, text, end.Instead)
+		f.OrderID = end.Instead
+		return f, found, err
+	}
+	return Fate{
+		OrderID: q.orderID, State: order.Rejected, Reason: end.Reason, Final: true,
+		Quantity: end.Quantity, ResolveBy: g.lastWord(q.orderID),
+	}, true, nil
+}
+
+// recordedFate finds an order in the buyer's record.
+func (g *Gate) recordedFate(q question, text, id string) (Fate, bool, error) {
 	e, found, err := lua.FindOrder(text, id)
-	if err != nil {
+	if !found || err != nil {
 		return Fate{}, false, err
 	}
-	made, _ := order.IDTime(id)
-	now := g.deps.Now()
-	var f Fate
-	switch {
-	case found:
-		s := standings[e.Mark]
-		f = Fate{
-			OrderID: id, State: s.state, Final: s.final, Reason: e.Reason, Quantity: e.Quantity,
-			ResolveBy: g.resolveBy(g.begun(id, e.At)),
-		}
-		if e.Mark == lua.MarkCreated {
-			f.PayBy = g.payBy(product, e.At)
-		}
-	case isLate:
-		f = late.fate(id, now, g.resolveBy(late.joined))
-	default:
-		return Fate{}, false, nil
+	s := standings[e.Mark]
+	f := Fate{
+		OrderID: id, State: s.state, Final: s.final, Reason: e.Reason, Quantity: e.Quantity,
+		ResolveBy: g.resolveBy(g.begun(id, e.At)),
 	}
-	f.pace(now.Sub(made))
+	if e.Mark == lua.MarkCreated {
+		f.PayBy = g.payBy(q.product, e.At)
+	}
+	made, _ := order.IDTime(id)
+	f.pace(q.asked.Sub(made))
 	return f, true, nil
 }
 

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 
@@ -100,32 +99,31 @@ func (f *follower) take() ([]*Stream, bool) {
 // returns false when Redis does not answer.
 func (f *follower) look(streams []*Stream) bool {
 	users := make([]string, 0, min(len(streams), readMax))
+	orders := make([]string, 0, cap(users))
 	for len(streams) > 0 {
 		n := min(len(streams), readMax)
 		part := streams[:n]
 		streams = streams[n:]
-		users = users[:0]
+		users, orders = users[:0], orders[:0]
 		for _, s := range part {
-			users = append(users, s.user)
+			users, orders = append(users, s.user), append(orders, s.orderID)
 		}
-		ctx, cancel := context.WithTimeout(f.gate.ctx, f.gate.cfg.callTimeout)
-		texts, err := lua.RecordTexts(ctx, f.gate.deps.Redis, f.product, users)
-		cancel()
-		f.gate.stats.reads.Add(1)
+		asked := f.gate.deps.Now()
+		texts, notes, err := f.gate.readBatch(f.product, users, orders)
 		if err != nil {
-			f.gate.stats.readErrors.Add(1)
 			return false
 		}
-		f.tell(part, texts)
+		f.tell(part, asked, texts, notes)
 	}
 	return true
 }
 
-func (f *follower) tell(streams []*Stream, texts []string) {
+func (f *follower) tell(streams []*Stream, asked time.Time, texts []string, notes []lua.Refusal) {
 	g := f.gate
 	for i, s := range streams {
-		late, isLate := g.late.get(s.product, s.user, s.orderID)
-		fate, found, err := g.fateIn(s.product, texts[i], s.orderID, late, isLate)
+		q := question{product: s.product, user: s.user, orderID: s.orderID, asked: asked}
+		q.late, q.isLate = g.late.get(s.product, s.user, s.orderID)
+		fate, found, err := g.fateIn(q, texts[i], notes[i])
 		if err != nil {
 			continue // damaged; a backend will mend it
 		}

@@ -98,6 +98,8 @@ type Gate struct {
 	lease  *limit.Lease // of the total that all edges share
 	stats  *counters
 	late   *lateOrders
+	// ends tells all edges how late orders ended.
+	ends *lateEnds
 
 	born   time.Time
 	outage *outage // of Redis, for the log and for Ready
@@ -135,6 +137,7 @@ func New(cfg Config, deps Deps) (*Gate, error) {
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	g.sales.init()
 	g.records = newRecords(g)
+	g.ends = newLateEnds(g)
 	g.streams = newStreams(g)
 	g.archiveSlots = make(chan struct{}, archiveCalls)
 	g.publish = newForwarder(g)
@@ -191,9 +194,9 @@ func (g *Gate) Connect() {
 }
 
 // Close refuses new clicks, waits until those under way are answered and what
-// was reserved is published and confirmed, but not longer than ctx, and stops
-// the workers. It may be called again. What is not confirmed by then is in the outbox, and the backend
-// publishes it. The Redis client and the publisher stay open: they are the
+// was reserved is published and confirmed and what was refused late is noted, but not
+// longer than ctx, and stops the workers. It may be called again. What is not confirmed
+// by then is in the outbox, and the backend publishes it. The Redis client and the publisher stay open: they are the
 // caller's.
 func (g *Gate) Close(ctx context.Context) {
 	sales := g.sales.close()
@@ -206,6 +209,7 @@ func (g *Gate) Close(ctx context.Context) {
 	for _, s := range sales {
 		s.leave(ctx)
 	}
+	g.ends.drain(ctx)
 	g.stop()
 	g.workers.Wait()
 }

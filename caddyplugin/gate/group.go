@@ -223,7 +223,7 @@ func (g *group) answer(batch []*ticket, reply lua.Batch) (undecided []*ticket) {
 			t.unknown = false // it is not in Redis
 			undecided = append(undecided, t)
 		default:
-			g.sale.gate.learnLate(request.OrderID, r)
+			g.sale.gate.learnLate(g.sale, request.OrderID, r)
 		}
 	}
 	if len(orders) > 0 {

@@ -65,7 +65,7 @@ func (g *Gate) repeatOfKnown(s *sale, c Click, key string, refusal lua.Outcome) 
 
 // recorded looks for a click's order in its buyer's record.
 func (g *Gate) recorded(c Click, key string) (Decision, bool) {
-	text, err := g.records.read(c.ProductID, c.UserID)
+	text, _, err := g.records.read(c.ProductID, c.UserID, "")
 	if err != nil {
 		return g.refuse(lua.Unavailable, "", time.Second), true
 	}

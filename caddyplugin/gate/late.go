@@ -38,6 +38,8 @@ type lateOrder struct {
 	// instead is the order that an earlier click of the same key got meanwhile
 	// from another edge; this one got nothing.
 	instead string
+	// ended is the end that Redis has noted; the zero value until it has.
+	ended lua.Refusal
 }
 
 func newLateOrders(keep time.Duration) *lateOrders {
@@ -69,14 +71,15 @@ func (l *lateOrders) add(product string, t *ticket) {
 }
 
 // learn notes what Redis said to a late order after all: that it is refused, or
-// that its buyer has another one under the same key.
-func (l *lateOrders) learn(id string, r lua.Result) {
+// that its buyer has another one under the same key. It returns the order, and whether
+// that is its end.
+func (l *lateOrders) learn(id string, r lua.Result) (lateOrder, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o, ok := l.orders[id]
 	switch {
 	case !ok || r.Outcome == lua.Reserved && !r.Repeat:
-		return
+		return o, false
 	case r.Repeat:
 		o.instead = r.OrderID
 	default:
@@ -85,6 +88,26 @@ func (l *lateOrders) learn(id string, r lua.Result) {
 		l.forgetKeyLocked(o.key, id)
 	}
 	l.orders[id] = o
+	return o, true
+}
+
+// end takes in the end of a late order that Redis has noted.
+func (l *lateOrders) end(r lua.Refusal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o, ok := l.orders[r.OrderID]; ok {
+		o.ended = r
+		l.orders[r.OrderID] = o
+	}
+}
+
+// refusal is the end of a late order that has one.
+func (o lateOrder) refusal(id string) lua.Refusal {
+	r := lua.Refusal{OrderID: id, Quantity: o.quantity, Instead: o.instead}
+	if o.refused {
+		r.Reason, r.Instead = order.Reason(o.outcome.String()), ""
+	}
+	return r
 }
 
 // keyed finds the late order of a key that Redis has not refused, and the id of
@@ -116,22 +139,4 @@ func (l *lateOrders) get(product, user, id string) (lateOrder, bool) {
 	defer l.mu.Unlock()
 	o, ok := l.orders[id]
 	return o, ok && o.product == product && o.user == user
-}
-
-// learnLate takes in what Redis said to a click after its buyer was told "queued".
-func (g *Gate) learnLate(id string, r lua.Result) {
-	g.stats.lateOutcome(r.Outcome)
-	g.late.learn(id, r)
-}
-
-// fate of a late order that Redis knows nothing of, at now.
-func (o lateOrder) fate(id string, now, resolveBy time.Time) Fate {
-	f := Fate{OrderID: id, State: order.Queued, Quantity: o.quantity, ResolveBy: resolveBy}
-	switch {
-	case o.refused:
-		f.State, f.Reason, f.Final = order.Rejected, order.Reason(o.outcome.String()), true
-	case now.After(resolveBy):
-		f.State, f.Reason, f.Final = order.Rejected, order.ReasonLost, true
-	}
-	return f
 }

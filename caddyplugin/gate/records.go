@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,9 +42,11 @@ type readLine struct {
 // or by the watchdog, whichever is first.
 type lookup struct {
 	user     string
+	order    string // of which what is noted is asked too, empty for none
 	joined   time.Time
 	taken    atomic.Bool // who swaps it to true answers
 	text     string
+	note     lua.Refusal
 	err      error
 	answered chan struct{} // capacity 1, so that the answerer never waits
 }
@@ -54,23 +57,24 @@ func newRecords(g *Gate) *records {
 	return &records{gate: g, lines: make(map[string]*readLine)}
 }
 
-// read returns a buyer's record as Redis has it, empty if there is none. It
-// waits ReserveTimeout at most.
-func (r *records) read(product, user string) (string, error) {
+// read returns a buyer's record as Redis has it, empty if there is none, and what is
+// noted of an order if the record does not have it. The order may be empty. It waits
+// ReserveTimeout at most.
+func (r *records) read(product, user, orderID string) (string, lua.Refusal, error) {
 	l := lookupPool.Get().(*lookup)
-	l.user, l.joined = user, r.gate.deps.Now()
-	l.text, l.err = "", nil
+	l.user, l.order, l.joined = user, orderID, r.gate.deps.Now()
+	l.text, l.note, l.err = "", lua.Refusal{}, nil
 	l.taken.Store(false)
 	if !r.join(product, l) {
 		lookupPool.Put(l)
-		return "", errReadBusy
+		return "", lua.Refusal{}, errReadBusy
 	}
 	<-l.answered
-	text, err := l.text, l.err
+	text, note, err := l.text, l.note, l.err
 	if !errors.Is(err, errReadSlow) { // else the worker still holds it
 		lookupPool.Put(l)
 	}
-	return text, err
+	return text, note, err
 }
 
 // join adds a lookup; false if too many wait or the gate is closed.
@@ -92,7 +96,7 @@ func (r *records) join(product string, l *lookup) bool {
 
 // work reads until nobody waits.
 func (r *records) work(product string, line *readLine) {
-	var users []string
+	var users, orders []string
 	for {
 		// Two yields let the requests that are runnable now join this read.
 		runtime.Gosched()
@@ -101,26 +105,54 @@ func (r *records) work(product string, line *readLine) {
 		if batch == nil {
 			return
 		}
-		users = users[:0]
+		users, orders = users[:0], orders[:0]
 		for _, l := range batch {
-			users = append(users, l.user)
+			users, orders = append(users, l.user), append(orders, l.order)
 		}
-		ctx, cancel := context.WithTimeout(r.gate.ctx, r.gate.cfg.callTimeout)
-		texts, err := lua.RecordTexts(ctx, r.gate.deps.Redis, product, users)
-		cancel()
+		texts, notes, err := r.gate.readBatch(product, users, orders)
 		r.land(line)
-		r.gate.stats.reads.Add(1)
-		if err != nil {
-			r.gate.stats.readErrors.Add(1)
-		}
 		for i, l := range batch {
 			if err != nil {
-				l.reply("", err)
+				l.reply("", lua.Refusal{}, err)
 			} else {
-				l.reply(texts[i], nil)
+				l.reply(texts[i], notes[i], nil)
 			}
 		}
 	}
+}
+
+// readBatch reads up to readMax buyers' records, and what is noted of those of their
+// orders that the records do not have. An empty order is none. A buyer whose order is in
+// their record costs nothing more than the record.
+func (g *Gate) readBatch(product string, users, orders []string) ([]string, []lua.Refusal, error) {
+	ctx, cancel := context.WithTimeout(g.ctx, g.cfg.callTimeout)
+	defer cancel()
+	g.stats.reads.Add(1)
+	texts, err := lua.RecordTexts(ctx, g.deps.Redis, product, users)
+	if err != nil {
+		g.stats.readErrors.Add(1)
+		return nil, nil, err
+	}
+	var missing []string
+	var places []int
+	for i, id := range orders {
+		if id != "" && !strings.Contains(texts[i], ":"+id+":") {
+			missing, places = append(missing, id), append(places, i)
+		}
+	}
+	notes := make([]lua.Refusal, len(users))
+	if len(missing) == 0 {
+		return texts, notes, nil
+	}
+	found, err := lua.RefusalsOf(ctx, g.deps.Redis, product, missing)
+	if err != nil {
+		g.stats.readErrors.Add(1)
+		return nil, nil, err
+	}
+	for i, place := range places {
+		notes[place] = found[i]
+	}
+	return texts, notes, nil
 }
 
 // take hands out the next batch; nil ends the worker, and the line with it.
@@ -149,11 +181,11 @@ func (r *records) land(line *readLine) {
 	r.mu.Unlock()
 }
 
-func (l *lookup) reply(text string, err error) {
+func (l *lookup) reply(text string, note lua.Refusal, err error) {
 	if !l.taken.CompareAndSwap(false, true) {
 		return
 	}
-	l.text, l.err = text, err
+	l.text, l.note, l.err = text, note, err
 	l.answered <- struct{}{}
 }
 
@@ -168,7 +200,7 @@ func (r *records) expire(before time.Time) {
 				if l.joined.After(before) {
 					break // lists are in order of arrival
 				}
-				l.reply("", errReadSlow)
+				l.reply("", lua.Refusal{}, errReadSlow)
 			}
 		}
 	}
