@@ -291,7 +291,7 @@ func TestReadyTellsReasonsToFriendsOnly(t *testing.T) {
 	s.missing = map[string]error{"redis": errors.New("dial 10.0.0.1"), "database": errors.New("down")}
 	out := s.do(t, request{path: "/readyz"})
 	require.Equal(t, http.StatusServiceUnavailable, out.Code)
-	require.JSONEq(t, `{"ready":false,"not_ready":["database","redis"]}`, out.Body.String())
+	require.JSONEq(t, `{"ready":false,"not_ready":["database","redis"],"causes":{"database":"failed","redis":"unanswered"}}`, out.Body.String())
 	out = s.do(t, request{path: "/readyz", header: map[string]string{"Authorization": "Bearer secret"}})
 	require.Contains(t, out.Body.String(), "10.0.0.1")
 }

@@ -230,7 +230,7 @@ func TestServeStartsWithEverythingAway(t *testing.T) {
 	require.Equal(t, []string{"consumer", "database", "queue", "redis"}, body.NotReady)
 	stop()
 	require.Zero(t, <-code)
-	require.Contains(t, log.String(), "trying for ever")
+	require.Contains(t, log.String(), "trying again")
 	require.NotContains(t, log.String(), "secret")
 }
 
