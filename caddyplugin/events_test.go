@@ -36,8 +36,11 @@ func (e *edge) openStream(user, id, lastEvent string) *stream {
 	if lastEvent != "" {
 		r.Header.Set("Last-Event-ID", lastEvent)
 	}
-	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
-	require.NoError(e.t, err)
+	var answer *http.Response
+	servicetest.Eventually(e.t, func() bool { // a server that a reload ends may cut a connection it has just taken
+		answer, err = (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+		return err == nil
+	})
 	s := &stream{t: e.t, answer: answer, lines: bufio.NewReader(answer.Body), cancel: cancel}
 	e.t.Cleanup(s.close)
 	return s
