@@ -5,6 +5,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,9 @@ type Config struct {
 	// PreheatAhead is how long before its start an activity is preheated and opened;
 	// KeepKeys, how long Redis keeps the keys of one that is archived.
 	PreheatAhead, KeepKeys time.Duration
+	// HealthWithin is how long servers may take to answer a look at what a backend needs
+	// before they count as not answering. Default 2 s.
+	HealthWithin time.Duration
 	// Consume bounds batches and prefetch.
 	Consume consume.Config
 	// Promise is what the edges promise, and how it is kept.
@@ -158,7 +162,7 @@ func New(c Config, d Deps) (*Backend, error) {
 	b.follower = activities.NewFollower(b.activities)
 	b.tide = tide.NewWatch(tide.Deps{Redis: d.Redis, Store: d.Store, Log: d.Log})
 	b.guard = newGuard(b.activities, b.metrics, b.passes, d.Log, c.AcceptRedisRisk)
-	b.health = newHealth(b.NotReady, b.passes, d.Log, d.Now)
+	b.health = newHealth(b.NotReady, cmp.Or(c.HealthWithin, 2*time.Second), b.passes, d.Log, d.Now)
 	b.relay = relay.New(relay.Deps{Redis: d.Redis, Store: d.Store, Publisher: b.publisher, Metrics: b.metrics, Log: d.Log})
 	b.reconciler = reconcile.New(reconcile.Deps{
 		Redis: d.Redis, Store: d.Store, Queue: d.Broker, Relay: b.relay, Settler: b.settler, Metrics: b.metrics, Log: d.Log,

@@ -69,7 +69,7 @@ func newIll(t *testing.T) *ill {
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	d := deps("backend", slog.New(slog.NewTextHandler(w.log, nil)))
-	w.backend, err = backend.New(backend.Config{Migrate: true, AcceptRedisRisk: true}, d)
+	w.backend, err = backend.New(backend.Config{Migrate: true, AcceptRedisRisk: true, HealthWithin: servicetest.Scaled(2 * time.Second)}, d)
 	require.NoError(t, err)
 	require.NoError(t, w.backend.Start(ctx))
 	t.Cleanup(func() { w.backend.Stop(context.Background()) })
@@ -229,6 +229,11 @@ func TestEachFaultIsNamedTheSameEverywhere(t *testing.T) {
 			was := w.TB
 			w.TB = t
 			defer func() { w.TB = was }()
+			begins := func(part string) int { return w.log.count("not ready: " + part + ": failed") }
+			began := map[string]int{}
+			for part := range fault.causes {
+				began[part] = begins(part)
+			}
 			fault.make()
 			var seen, metrics, shown causes
 			var why string
@@ -248,7 +253,7 @@ func TestEachFaultIsNamedTheSameEverywhere(t *testing.T) {
 			}
 			for part, cause := range fault.causes {
 				w.eventually("log", func() bool {
-					return w.log.count(fmt.Sprintf("not ready: %s: failed", part)) > 0 && w.log.count("cause="+cause) > 0
+					return begins(part) > began[part] && w.log.count("cause="+cause) > 0
 				})
 			}
 			w.eventually("log", func() bool { return w.log.count(fault.words) > 0 })

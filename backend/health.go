@@ -11,22 +11,20 @@ import (
 	"github.com/seckill-edge/seckill/internal/outage"
 )
 
-const (
-	healthEvery  = time.Second
-	healthWithin = 2 * time.Second
-)
+const healthEvery = time.Second
 
 // health looks, again and again, at what keeps orders from being stored, for those who
 // are not asked: the log, and the heartbeat, by which other processes know.
 type health struct {
 	look    func(context.Context) map[string]error
+	within  time.Duration // bounds one look
 	passes  *duty.Log
 	outages map[string]*outage.Log // by part
 	causes  atomic.Pointer[map[string]string]
 }
 
-func newHealth(look func(context.Context) map[string]error, passes *duty.Log, log *slog.Logger, now func() time.Time) *health {
-	h := &health{look: look, passes: passes, outages: map[string]*outage.Log{}}
+func newHealth(look func(context.Context) map[string]error, within time.Duration, passes *duty.Log, log *slog.Logger, now func() time.Time) *health {
+	h := &health{look: look, within: within, passes: passes, outages: map[string]*outage.Log{}}
 	for _, part := range readiness.Parts {
 		h.outages[part] = outage.NewLog(log, "not ready: "+part, now)
 	}
@@ -49,7 +47,7 @@ func (h *health) run(ctx context.Context) {
 }
 
 func (h *health) pass(ctx context.Context) {
-	looking, cancel := context.WithTimeout(ctx, healthWithin)
+	looking, cancel := context.WithTimeout(ctx, h.within)
 	defer cancel()
 	missing := h.look(looking)
 	if ctx.Err() != nil {
