@@ -1,6 +1,7 @@
 package caddyplugin
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -57,9 +58,7 @@ func TestNoOtherSiteBuys(t *testing.T) {
 				require.NoError(t, h.trustOrigins())
 				h.tickets = newTestTickets(t)
 				r := httptest.NewRequest(http.MethodPost, path, nil)
-				for k, v := range tc.header {
-					r.Header[k] = v
-				}
+				maps.Copy(r.Header, tc.header)
 				answer := serve(t, h, r)
 				if tc.in {
 					require.Contains(t, []int{200, 202}, answer.StatusCode)

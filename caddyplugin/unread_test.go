@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -81,13 +82,11 @@ func TestNothingIsSentAndNotRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScript()
 			s.offer = gate.Offer{Outcome: lua.Reserved, ActivityID: "a1", Now: noon}
-			s.view.Activity.ProductID, s.outcome = "1001", lua.Reserved
+			s.view.ProductID, s.outcome = "1001", lua.Reserved
 			h := newTestHandler(s)
 			h.tickets = newTestTickets(t)
 			r := httptest.NewRequest(tc.method, tc.path, strings.NewReader(tc.body))
-			for k, v := range tc.header {
-				r.Header[k] = v
-			}
+			maps.Copy(r.Header, tc.header)
 			if tc.header["Trailer"] != nil { // as net/http has it
 				r.Trailer = http.Header{"Idempotency-Key": nil}
 			}
@@ -104,7 +103,7 @@ func TestNothingIsSentAndNotRead(t *testing.T) {
 	}
 	h := newTestHandler(newScript())
 	h.identity = newIdentity("http.request.uri.query.user")
-	r := prepare(httptest.NewRecorder(), httptest.NewRequest("POST", "/seckill/1001?user=alice", nil), "")
+	r := prepare(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/seckill/1001?user=alice", nil), "")
 	require.Nil(t, h.unread(r), "a query that says who buys is read")
 }
 

@@ -51,19 +51,19 @@ func (r Refusal) word() string {
 	return strconv.Itoa(r.Quantity) + ":" + word
 }
 
-// readRefusal reads what word wrote; false if text is nothing of the kind.
-func readRefusal(id, text string) (Refusal, bool) {
+// readRefusal reads what word wrote; the zero Refusal if text is nothing of the kind.
+func readRefusal(id, text string) Refusal {
 	quantity, word, _ := strings.Cut(text, ":")
 	n, ok := parseNumber(quantity, order.MaxQuantity)
 	switch {
 	case !ok || n == 0 || word == "" || len(word) > maxReason:
-		return Refusal{}, false
+		return Refusal{}
 	case order.ValidID(word):
-		return Refusal{OrderID: id, Quantity: int(n), Instead: word}, true
+		return Refusal{OrderID: id, Quantity: int(n), Instead: word}
 	case strings.Trim(word, "abcdefghijklmnopqrstuvwxyz_") != "":
-		return Refusal{}, false
+		return Refusal{}
 	}
-	return Refusal{OrderID: id, Quantity: int(n), Reason: order.Reason(word)}, true
+	return Refusal{OrderID: id, Quantity: int(n), Reason: order.Reason(word)}
 }
 
 // maxReason is the longest reason that a note may have, in bytes.
@@ -102,7 +102,7 @@ func noteRefusals(ctx context.Context, c redis.Scripter, product string, most in
 	}
 	stand := make([]Refusal, n)
 	for i, word := range words {
-		stand[i], _ = readRefusal(notes[i].OrderID, word)
+		stand[i] = readRefusal(notes[i].OrderID, word)
 	}
 	return stand, nil
 }
@@ -125,7 +125,7 @@ func RefusalsOf(ctx context.Context, c redis.Cmdable, product string, orderIDs [
 			return nil, fmt.Errorf("reading how %d orders of product %s ended: %w", len(orderIDs), product, err)
 		}
 		if len(found) > 0 {
-			refusals[i], _ = readRefusal(orderIDs[i], strings.TrimPrefix(found[0], orderIDs[i]+":"))
+			refusals[i] = readRefusal(orderIDs[i], strings.TrimPrefix(found[0], orderIDs[i]+":"))
 		}
 	}
 	return refusals, nil

@@ -60,7 +60,7 @@ func (c *Consumer) setApart(ctx context.Context, b *batch) error {
 	case errors.Is(err, errStopping) || ctx.Err() != nil:
 		return err
 	case err != nil:
-		return nil // storing finds out what SQL has against them
+		return nil //nolint:nilerr // storing finds out what SQL has against them
 	}
 	unknown := make(map[*order.Order]bool, len(missing))
 	for _, o := range missing {

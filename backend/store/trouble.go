@@ -60,6 +60,7 @@ func (w worded) Translate(err error) error {
 		return &trouble{"the database " + w.name + " is not configured for this program", err}
 	case Away:
 		return &trouble{"the database " + w.name + " does not answer", err}
+	case Newer, Busy, RolledBack, Unverified, Failed: // they say it themselves
 	}
 	return err
 }

@@ -163,8 +163,11 @@ func TestFreshnessFollowsThePace(t *testing.T) {
 		require.Equal(t, lua.Reserved, b.click(t, "a").Outcome)
 		s := b.sales.all()[0]
 		for _, tc := range []struct{ took, want time.Duration }{
-			{time.Second, freshMin}, {4 * time.Second, 12 * time.Second}, {time.Second, 12 * time.Second * 9 / 10},
-			{time.Minute, freshMax}, {0, freshMax * 9 / 10},
+			{time.Second, freshMin},
+			{4 * time.Second, 12 * time.Second},
+			{time.Second, 12 * time.Second * 9 / 10},
+			{time.Minute, freshMax},
+			{0, freshMax * 9 / 10},
 		} {
 			before := s.fresh.Load()
 			s.learnPace(tc.took, false)

@@ -111,7 +111,7 @@ func TestAnEndIsTheSameOnEveryEdgeAndStays(t *testing.T) {
 		if end.Final {
 			f, more := next(t, streams[user])
 			require.True(t, more)
-			require.Equal(t, end, ending{f.State, f.Reason, f.Final})
+			require.Equal(t, ending{f.State, f.Reason, f.Final}, end)
 		}
 	}
 

@@ -12,7 +12,7 @@ const (
 )
 
 // NotReady is the error of Ready: what a gate needs to sell, and why it is missing.
-type NotReady struct {
+type NotReady struct { //nolint:errname // gate.NotReady says what it is
 	Part string
 	Err  error
 }

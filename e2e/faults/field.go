@@ -164,8 +164,10 @@ const (
 )
 
 func redisArgs(fsync string) []string {
-	return []string{"--appendfsync", fsync, "--enable-debug-command", "local", "--maxmemory-policy", "noeviction",
-		"--user", kitUser, "on", ">" + kitPassword, "~*", "&*", "+@all"}
+	return []string{
+		"--appendfsync", fsync, "--enable-debug-command", "local", "--maxmemory-policy", "noeviction",
+		"--user", kitUser, "on", ">" + kitPassword, "~*", "&*", "+@all",
+	}
 }
 
 // setFsync changes how Redis keeps its file, now and after a restart.

@@ -73,23 +73,28 @@ func TestLinesOfOutagesAreRead(t *testing.T) {
 	}{
 		"an edge's beginning": {
 			`{"level":"error","ts":1794427200.5,"logger":"seckill","msg":"Redis does not answer, the entrance is closed","product":"p1"}`,
-			history.Line{What: "Redis p1", Server: history.Redis, Begins: true, Text: "Redis does not answer, the entrance is closed"}, true,
+			history.Line{What: "Redis p1", Server: history.Redis, Begins: true, Text: "Redis does not answer, the entrance is closed"},
+			true,
 		},
 		"an edge's end": {
 			`{"level":"info","ts":1794427200.5,"msg":"Redis answers again","product":"p1"}`,
-			history.Line{What: "Redis p1", Server: history.Redis, Text: "Redis answers again"}, true,
+			history.Line{What: "Redis p1", Server: history.Redis, Text: "Redis answers again"},
+			true,
 		},
 		"a backend's beginning": {
 			`time=2026-11-11T20:00:00.500Z level=WARN msg="consume: database is away; storing \"waits\" for it" orders=3 error="msg=x"`,
-			history.Line{What: "consume: database", Server: history.Database, Begins: true, Text: `consume: database is away; storing \"waits\" for it`}, true,
+			history.Line{What: "consume: database", Server: history.Database, Begins: true, Text: `consume: database is away; storing \"waits\" for it`},
+			true,
 		},
 		"a backend's end": {
 			`time=2026-11-11T20:00:00.500Z level=INFO msg="consume: database is back, storing goes on"`,
-			history.Line{What: "consume: database", Server: history.Database, Text: "consume: database is back, storing goes on"}, true,
+			history.Line{What: "consume: database", Server: history.Database, Text: "consume: database is back, storing goes on"},
+			true,
 		},
 		"a duty's": {
 			`time=2026-11-11T20:00:00.500Z level=WARN msg="relay: failed; trying again and again" error=x`,
-			history.Line{What: "relay", Begins: true, Text: "relay: failed; trying again and again"}, true,
+			history.Line{What: "relay", Begins: true, Text: "relay: failed; trying again and again"},
+			true,
 		},
 		"an outage that lasts": {
 			`{"level":"error","ts":1794427200.5,"msg":"Redis does not answer: still nothing can be sold"}`, history.Line{}, false,

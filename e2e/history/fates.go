@@ -109,8 +109,7 @@ func (c *check) steadiness() {
 			continue
 		}
 		before := first[t.OrderID]
-		switch {
-		case before == nil || t.ended().Before(before.ended()):
+		if before == nil || t.ended().Before(before.ended()) {
 			first[t.OrderID] = t
 		}
 		if before == nil || told[t.OrderID] || before.State == t.State && before.Reason == t.Reason {

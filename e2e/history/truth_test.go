@@ -209,7 +209,7 @@ func TestAnOrderIsLate(t *testing.T) {
 			test.history(h)
 			v := Check(h)
 			require.Equal(t, test.want, v.Count(Late), "%v", v.Violations)
-			require.Equal(t, test.want, len(v.Violations), "%v", v.Violations)
+			require.Len(t, v.Violations, test.want, "%v", v.Violations)
 		})
 	}
 }

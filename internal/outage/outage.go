@@ -6,6 +6,7 @@ package outage
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -62,12 +63,12 @@ func (l *Log) Note(err error, args ...any) {
 		}
 	}
 	fields := func(lasted string) []any {
-		return append(args[:len(args):len(args)], "failures", l.is.Failures, lasted, now.Sub(l.is.Since).Round(time.Second))
+		return append(slices.Clip(args), "failures", l.is.Failures, lasted, now.Sub(l.is.Since).Round(time.Second))
 	}
 	switch {
 	case err != nil && began:
 		l.logged = now
-		l.log.Warn(l.what+": failed; trying again and again", append(args[:len(args):len(args)], "error", err)...)
+		l.log.Warn(l.what+": failed; trying again and again", append(slices.Clip(args), "error", err)...)
 	case err != nil && now.Sub(l.logged) >= RepeatEvery:
 		l.logged = now
 		l.log.Warn(l.what+": still failing", append(fields("for"), "error", err)...)

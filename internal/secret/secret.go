@@ -35,7 +35,7 @@ func Clean(text string) (string, error) {
 	}
 	inPEM := strings.HasPrefix(text, "-----BEGIN")
 	for _, r := range text {
-		if r == byteOrderMark || unicode.IsControl(r) && !(inPEM && (r == '\n' || r == '\r' || r == '\t')) {
+		if r == byteOrderMark || unicode.IsControl(r) && (!inPEM || r != '\n' && r != '\r' && r != '\t') {
 			return "", fmt.Errorf("has the character U+%04X inside, such as a line end between two values; write it on one line", r)
 		}
 	}
