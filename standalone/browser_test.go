@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seckill-edge/seckill/internal/servicetest"
 )
 
 // browser is a headless Chromium with one page, driven by the DevTools protocol
@@ -68,7 +70,7 @@ func (b *browser) call(method string, params map[string]any) json.RawMessage {
 	b.last++
 	message, err := json.Marshal(map[string]any{"id": b.last, "method": method, "params": params, "sessionId": b.session})
 	require.NoError(b.t, err)
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(servicetest.Patience() + 30*time.Second) // until may wait for so long within one call
 	require.NoError(b.t, errors.Join(b.out.SetWriteDeadline(deadline), b.in.SetReadDeadline(deadline)))
 	_, err = b.out.Write(append(message, 0))
 	require.NoError(b.t, err, method)
@@ -124,7 +126,7 @@ func (b *browser) eval(expression string) string {
 // until waits until an expression is true.
 func (b *browser) until(expression string) {
 	b.t.Helper()
-	const ms = 15000
+	ms := servicetest.Patience().Milliseconds()
 	is := b.eval(fmt.Sprintf(`new Promise((resolve) => {
 		const end = Date.now() + %d;
 		const look = () => {
@@ -137,15 +139,23 @@ func (b *browser) until(expression string) {
 		expression, b.eval("document.body.innerText"), b.complaints)
 }
 
-// click presses the mouse on the element of an id, where a buyer would.
+// click presses the mouse on the element of an id, where a buyer would. The page may
+// move between the look at where the element is and the press: a press that has missed
+// it is repeated, as a buyer would.
 func (b *browser) click(id string) {
 	b.t.Helper()
-	var at struct{ X, Y float64 }
-	b.result(json.RawMessage(b.eval(`(() => { const r = document.getElementById("`+id+`").getBoundingClientRect();
-		return JSON.stringify({ x: r.x + r.width / 2, y: r.y + r.height / 2 }); })()`)), &at)
-	for _, kind := range []string{"mousePressed", "mouseReleased"} {
-		b.call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1})
-	}
+	element := `document.getElementById("` + id + `")`
+	b.eval(`{ window.pressed = false; ` + element + `.addEventListener("click", () => { window.pressed = true; }, { once: true, capture: true }); }`)
+	servicetest.Eventually(b.t, func() bool {
+		var at struct{ X, Y float64 }
+		b.result(json.RawMessage(b.eval(`(() => { `+element+`.scrollIntoView({ block: "nearest", behavior: "instant" });
+			const r = `+element+`.getBoundingClientRect();
+			return JSON.stringify({ x: r.x + r.width / 2, y: r.y + r.height / 2 }); })()`)), &at)
+		for _, kind := range []string{"mousePressed", "mouseReleased"} {
+			b.call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1})
+		}
+		return b.eval(`window.pressed`) == "true"
+	}, id)
 }
 
 // press presses a key, such as "Enter".
