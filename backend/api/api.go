@@ -4,6 +4,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -88,32 +89,45 @@ func describe(d Deps, mux *http.ServeMux) {
 	}
 	api := humago.New(mux, config)
 	h := &handlers{d}
-	register(api, http.MethodGet, "/api/activities", "list-activities", "All activities, with their counters in Redis", h.list)
+	register(api, h, http.MethodGet, "/api/activities", "list-activities", "All activities, with their counters in Redis", h.list)
 	huma.Register(api, huma.Operation{
 		OperationID: "create-activity", Method: http.MethodPost, Path: "/api/activities", DefaultStatus: http.StatusCreated,
 		Summary: "Create an activity; a backend opens it ahead of its start", Errors: problems, MaxBodyBytes: maxBody,
-	}, h.create)
-	register(api, http.MethodGet, "/api/activities/{product_id}", "show-activity", "The activity a product sells through", h.show)
-	register(api, http.MethodGet, "/api/activities/{product_id}/audit", "audit-activity", "Compare Redis, queue and SQL", h.audit)
-	register(api, http.MethodPost, "/api/activities/{product_id}/reconcile", "reconcile-activity", "Find each difference between Redis, queue and SQL, and mend what has one right answer", h.reconcile)
-	register(api, http.MethodPost, "/api/activities/{product_id}/preheat", "preheat-activity", "Load its stock into Redis, held; never over a live sale", h.preheat)
-	register(api, http.MethodPost, "/api/activities/{product_id}/open", "open-activity", "Open the gate", h.open)
-	register(api, http.MethodPost, "/api/activities/{product_id}/hold", "hold-activity", "Shut the gate until it is opened again", h.hold)
-	register(api, http.MethodPost, "/api/activities/{product_id}/resume", "resume-activity", "Open the gate again after a hold", h.resume)
+	}, translated(h, h.create))
+	register(api, h, http.MethodGet, "/api/activities/{product_id}", "show-activity", "The activity a product sells through", h.show)
+	register(api, h, http.MethodGet, "/api/activities/{product_id}/audit", "audit-activity", "Compare Redis, queue and SQL", h.audit)
+	register(api, h, http.MethodPost, "/api/activities/{product_id}/reconcile", "reconcile-activity", "Find each difference between Redis, queue and SQL, and mend what has one right answer", h.reconcile)
+	register(api, h, http.MethodPost, "/api/activities/{product_id}/preheat", "preheat-activity", "Load its stock into Redis, held; never over a live sale", h.preheat)
+	register(api, h, http.MethodPost, "/api/activities/{product_id}/open", "open-activity", "Open the gate", h.open)
+	register(api, h, http.MethodPost, "/api/activities/{product_id}/hold", "hold-activity", "Shut the gate until it is opened again", h.hold)
+	register(api, h, http.MethodPost, "/api/activities/{product_id}/resume", "resume-activity", "Open the gate again after a hold", h.resume)
 	huma.Register(api, huma.Operation{
 		OperationID: "change-stock", Method: http.MethodPost, Path: "/api/activities/{product_id}/stock",
 		Summary: "Add units to an open or held activity, or withdraw available ones", Errors: problems, MaxBodyBytes: maxBody,
-	}, h.stock)
-	register(api, http.MethodPost, "/api/activities/{product_id}/close", "close-activity", "End the sale for good", h.close)
-	register(api, http.MethodGet, "/api/orders/{order_id}", "show-order", "A stored order", h.order)
+	}, translated(h, h.stock))
+	register(api, h, http.MethodPost, "/api/activities/{product_id}/close", "close-activity", "End the sale for good", h.close)
+	register(api, h, http.MethodGet, "/api/orders/{order_id}", "show-order", "A stored order", h.order)
 	describeDead(api, h)
 	describePay(api, h)
 }
 
 var problems = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusServiceUnavailable}
 
-func register[I, O any](api huma.API, method, path, id, summary string, handler func(context.Context, *I) (*O, error)) {
-	huma.Register(api, huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Errors: problems}, handler)
+func register[I, O any](api huma.API, h *handlers, method, path, id, summary string, handler func(context.Context, *I) (*O, error)) {
+	huma.Register(api, huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Errors: problems}, translated(h, handler))
+}
+
+// translated makes each failure of handler an answer, in this one place. What
+// handler refuses itself is one already.
+func translated[I, O any](h *handlers, handler func(context.Context, *I) (*O, error)) func(context.Context, *I) (*O, error) {
+	return func(ctx context.Context, in *I) (*O, error) {
+		out, err := handler(ctx, in)
+		var answer huma.StatusError
+		if err == nil || errors.As(err, &answer) {
+			return out, err
+		}
+		return nil, h.problem(ctx, err)
+	}
 }
 
 // maxBody bounds the body of a request, in bytes.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -42,6 +43,7 @@ type site struct {
 	// warnings are what a backend would warn about.
 	warnings map[string]string
 	broker   queue.Broker
+	log      bytes.Buffer // what it says, from debug on
 }
 
 func newSite(t *testing.T, token string) *site {
@@ -58,7 +60,7 @@ func newSite(t *testing.T, token string) *site {
 	})
 	_, err = s.store.Migrate(t.Context())
 	require.NoError(t, err)
-	log := slog.New(slog.DiscardHandler)
+	log := slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.broker = broker
 	s.Handler = New(Deps{
 		Dead:     dead.New(dead.Deps{Broker: broker, Store: s.store, Redis: client, Log: log}),

@@ -163,16 +163,16 @@ type (
 
 // describeDead registers the operations on dead letters.
 func describeDead(api huma.API, h *handlers) {
-	register(api, http.MethodGet, "/api/dead", "list-dead-letters", "Dead letters, the oldest first", h.deadList)
-	register(api, http.MethodGet, "/api/dead/{id}", "show-dead-letter", "The letters of one id, whole, with what a replay would do", h.deadShow)
-	register(api, http.MethodPost, "/api/dead/replay", "replay-dead-letters", "Send letters to the orders again; one whose units were given back ends rejected", h.deadReplay)
-	register(api, http.MethodPost, "/api/dead/drop", "drop-dead-letters", "Remove letters for good", h.deadDrop)
+	register(api, h, http.MethodGet, "/api/dead", "list-dead-letters", "Dead letters, the oldest first", h.deadList)
+	register(api, h, http.MethodGet, "/api/dead/{id}", "show-dead-letter", "The letters of one id, whole, with what a replay would do", h.deadShow)
+	register(api, h, http.MethodPost, "/api/dead/replay", "replay-dead-letters", "Send letters to the orders again; one whose units were given back ends rejected", h.deadReplay)
+	register(api, h, http.MethodPost, "/api/dead/drop", "drop-dead-letters", "Remove letters for good", h.deadDrop)
 }
 
 func (h *handlers) deadList(ctx context.Context, in *deadInput) (*deadOutput, error) {
 	letters, total, err := h.Dead.List(ctx, in.Limit)
 	if err != nil {
-		return nil, h.problem(err)
+		return nil, err
 	}
 	return &deadOutput{DeadLettersOf(letters, total)}, nil
 }
@@ -180,7 +180,7 @@ func (h *handlers) deadList(ctx context.Context, in *deadInput) (*deadOutput, er
 func (h *handlers) deadShow(ctx context.Context, in *deadByID) (*deadOutput, error) {
 	shown, err := h.Dead.Show(ctx, in.ID)
 	if err != nil {
-		return nil, h.problem(err)
+		return nil, err
 	}
 	return &deadOutput{DeadShownOf(shown)}, nil
 }
@@ -199,7 +199,7 @@ func (h *handlers) deadDo(ctx context.Context, in *deadChoice, do func(context.C
 	}
 	done, err := do(ctx, in.Body.ID)
 	if err != nil {
-		return nil, h.problem(err)
+		return nil, err
 	}
 	return &deadDoneOutput{DeadDoneOf(done)}, nil
 }

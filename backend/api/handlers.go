@@ -78,7 +78,7 @@ func (in *startInput) options() []activities.Option {
 func (h *handlers) list(ctx context.Context, _ *none) (*listOutput, error) {
 	views, err := h.Activities.List(ctx)
 	if err != nil {
-		return nil, h.problem(err)
+		return nil, err
 	}
 	out := &listOutput{}
 	out.Body.Activities = ActivitiesOf(views)
@@ -99,43 +99,42 @@ func (h *handlers) create(ctx context.Context, in *createInput) (*activityOutput
 		Manual:    b.Manual,
 	})
 	if err != nil {
-		return nil, h.problem(err)
+		return nil, err
 	}
 	return h.show(ctx, &byProduct{b.ProductID})
 }
 
 func (h *handlers) show(ctx context.Context, in *byProduct) (*activityOutput, error) {
-	view, err := h.Activities.Show(ctx, in.ProductID)
-	return h.activity(view, err)
+	return shown(h.Activities.Show(ctx, in.ProductID))
 }
 
 func (h *handlers) preheat(ctx context.Context, in *startInput) (*activityOutput, error) {
-	return h.activity(h.Activities.Preheat(ctx, in.ProductID, in.options()...))
+	return shown(h.Activities.Preheat(ctx, in.ProductID, in.options()...))
 }
 
 func (h *handlers) open(ctx context.Context, in *startInput) (*activityOutput, error) {
-	return h.activity(h.Activities.Open(ctx, in.ProductID, in.options()...))
+	return shown(h.Activities.Open(ctx, in.ProductID, in.options()...))
 }
 
 func (h *handlers) hold(ctx context.Context, in *byProduct) (*activityOutput, error) {
-	return h.activity(h.Activities.Hold(ctx, in.ProductID))
+	return shown(h.Activities.Hold(ctx, in.ProductID))
 }
 
 func (h *handlers) resume(ctx context.Context, in *startInput) (*activityOutput, error) {
-	return h.activity(h.Activities.Resume(ctx, in.ProductID, in.options()...))
+	return shown(h.Activities.Resume(ctx, in.ProductID, in.options()...))
 }
 
 func (h *handlers) stock(ctx context.Context, in *stockInput) (*activityOutput, error) {
-	return h.activity(h.Activities.ChangeStock(ctx, in.ProductID, activities.Change(in.Body)))
+	return shown(h.Activities.ChangeStock(ctx, in.ProductID, activities.Change(in.Body)))
 }
 
 func (h *handlers) close(ctx context.Context, in *byProduct) (*activityOutput, error) {
-	return h.activity(h.Activities.Close(ctx, in.ProductID))
+	return shown(h.Activities.Close(ctx, in.ProductID))
 }
 
-func (h *handlers) activity(view activities.View, err error) (*activityOutput, error) {
+func shown(view activities.View, err error) (*activityOutput, error) {
 	if err != nil {
-		return nil, h.problem(err)
+		return nil, err
 	}
 	return &activityOutput{ActivityOf(view)}, nil
 }
@@ -143,7 +142,7 @@ func (h *handlers) activity(view activities.View, err error) (*activityOutput, e
 func (h *handlers) audit(ctx context.Context, in *byProduct) (*auditOutput, error) {
 	audit, err := h.Activities.Audit(ctx, in.ProductID)
 	if err != nil {
-		return nil, h.problem(err)
+		return nil, err
 	}
 	return &auditOutput{AuditOf(audit)}, nil
 }
@@ -151,7 +150,7 @@ func (h *handlers) audit(ctx context.Context, in *byProduct) (*auditOutput, erro
 func (h *handlers) reconcile(ctx context.Context, in *reconcileInput) (*reconcileOutput, error) {
 	report, err := h.Reconcile(ctx, in.ProductID, in.DryRun)
 	if err != nil {
-		return nil, h.problem(err)
+		return nil, err
 	}
 	return &reconcileOutput{report}, nil
 }
@@ -165,18 +164,20 @@ func (h *handlers) order(ctx context.Context, in *struct {
 	}
 	stored, err := h.Store.Order(ctx, in.OrderID)
 	if err != nil {
-		return nil, h.problem(NoOrder(in.OrderID, err))
+		return nil, NoOrder(in.OrderID, err)
 	}
 	payments, err := h.Store.Payments(ctx, in.OrderID)
 	if err != nil {
-		return nil, h.problem(err)
+		return nil, err
 	}
 	return &orderOutput{ShownOf(stored, payments)}, nil
 }
 
-// problem turns an error into the answer, once. What is nobody's fault outside
-// is logged here and not told: errors of drivers carry addresses.
-func (h *handlers) problem(err error) error {
+// problem turns an error into the answer to the request of ctx, once. What the
+// client did not cause is logged here and not told: errors of drivers carry
+// addresses. A client that goes away cancels ctx and is no failure of a server:
+// browsers do it whenever a page is left.
+func (h *handlers) problem(ctx context.Context, err error) error {
 	var invalid *activities.Invalid
 	switch {
 	case errors.As(err, &invalid):
@@ -195,6 +196,10 @@ func (h *handlers) problem(err error) error {
 		h.Log.Error("api: request done by half", "error", err)
 		return huma.Error503ServiceUnavailable("held in Redis, nothing is sold; the database could not be told: hold it again when it answers")
 	}
-	h.Log.Error("api: request failed", "error", err)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		h.Log.Debug("api: the client has gone away before the answer", "error", err)
+	} else {
+		h.Log.Error("api: request failed", "error", err)
+	}
 	return huma.Error503ServiceUnavailable("a store cannot be asked now; /readyz names it, the log says more")
 }

@@ -122,10 +122,10 @@ type (
 
 // describePay registers what a payment service calls, and the refunds.
 func describePay(api huma.API, h *handlers) {
-	register(api, http.MethodPost, "/api/orders/{order_id}/paid", "pay-order", "Report a payment; one that comes too late is kept as refund_due", h.paid)
-	register(api, http.MethodPost, "/api/orders/{order_id}/cancel", "cancel-order", "Cancel an unpaid order; its units and its buyer's right to buy return", h.cancel)
-	register(api, http.MethodGet, "/api/refunds", "list-refunds", "Payments whose money is due back, the oldest first", h.refunds)
-	register(api, http.MethodPost, "/api/refunds/{payment_id}/done", "refund-done", "Note that the money was given back", h.refundDone)
+	register(api, h, http.MethodPost, "/api/orders/{order_id}/paid", "pay-order", "Report a payment; one that comes too late is kept as refund_due", h.paid)
+	register(api, h, http.MethodPost, "/api/orders/{order_id}/cancel", "cancel-order", "Cancel an unpaid order; its units and its buyer's right to buy return", h.cancel)
+	register(api, h, http.MethodGet, "/api/refunds", "list-refunds", "Payments whose money is due back, the oldest first", h.refunds)
+	register(api, h, http.MethodPost, "/api/refunds/{payment_id}/done", "refund-done", "Note that the money was given back", h.refundDone)
 }
 
 func (h *handlers) paid(ctx context.Context, in *paidInput) (*paidOutput, error) {
@@ -134,7 +134,7 @@ func (h *handlers) paid(ctx context.Context, in *paidInput) (*paidOutput, error)
 	}
 	m, err := h.Pay.Paid(ctx, in.OrderID, in.Body.PaymentID)
 	if err != nil {
-		return nil, h.problem(NoOrder(in.OrderID, err))
+		return nil, NoOrder(in.OrderID, err)
 	}
 	if err := refused(m, order.Paid); err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (h *handlers) cancel(ctx context.Context, in *cancelInput) (*cancelledOutpu
 	}
 	m, err := h.Pay.Cancel(ctx, in.OrderID, reason)
 	if err != nil {
-		return nil, h.problem(NoOrder(in.OrderID, err))
+		return nil, NoOrder(in.OrderID, err)
 	}
 	if err := refused(m, order.Cancelled); err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (h *handlers) cancel(ctx context.Context, in *cancelInput) (*cancelledOutpu
 func (h *handlers) refunds(ctx context.Context, in *refundsInput) (*refundsOutput, error) {
 	due, total, err := h.Store.Refunds(ctx, in.Limit)
 	if err != nil {
-		return nil, h.problem(err)
+		return nil, err
 	}
 	return &refundsOutput{Refunds{Total: total, Refunds: PaymentsOf(due)}}, nil
 }
@@ -171,7 +171,7 @@ func (h *handlers) refunds(ctx context.Context, in *refundsInput) (*refundsOutpu
 func (h *handlers) refundDone(ctx context.Context, in *byPayment) (*paymentOutput, error) {
 	p, err := h.Store.RefundDone(ctx, in.PaymentID)
 	if err != nil {
-		return nil, h.problem(NoPayment(in.PaymentID, err))
+		return nil, NoPayment(in.PaymentID, err)
 	}
 	return &paymentOutput{PaymentOf(p)}, nil
 }
