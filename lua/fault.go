@@ -112,8 +112,12 @@ func faultByPrefix(text string) Fault {
 // product's keys: whoever has promised something tries again.
 func (f Fault) Transient() bool { return f != FaultNone && f != FaultPermanent }
 
-// Executed says whether Redis may have run the call.
-func (f Fault) Executed() bool { return f == FaultNone || f == FaultUnanswered }
+// MayHaveRun says whether Redis may have run a call that ended with err. A reply that
+// cannot be read comes from a call that has run.
+func MayHaveRun(err error) bool {
+	fault := FaultOf(err)
+	return fault == FaultNone || fault == FaultUnanswered || errors.Is(err, ErrReply)
+}
 
 // String names the fault the way metrics and logs do.
 func (f Fault) String() string {

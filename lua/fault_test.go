@@ -59,9 +59,26 @@ func TestFaultOf(t *testing.T) {
 	}
 }
 
-func TestNothingRefusedHasBeenExecuted(t *testing.T) {
+func TestWhatMayHaveRun(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, true},
+		{context.DeadlineExceeded, true},
+		{fmt.Errorf("reserve: %w", ErrReply), true},
+		{redis.ErrPoolTimeout, false},
+		{answer("LOADING Redis is loading the dataset in memory"), false},
+		{answer("NOPERM this user has no permissions"), false},
+		{answer("WRONGTYPE Operation against a key"), false},
+		{ErrDamaged, false},
+	} {
+		require.Equal(t, c.want, MayHaveRun(c.err), "%v", c.err)
+	}
+}
+
+func TestFaults(t *testing.T) {
 	for f := FaultNone; f <= FaultPermanent; f++ {
-		require.Equal(t, f == FaultNone || f == FaultUnanswered, f.Executed(), f)
 		require.Equal(t, f != FaultNone && f != FaultPermanent, f.Transient(), f)
 		require.NotEqual(t, "unknown", f.String())
 	}

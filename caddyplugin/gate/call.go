@@ -71,13 +71,9 @@ func wrote(reply lua.Batch) bool {
 // what is left of the promise then is for the way to the database.
 func (g *Gate) reserveWithin() time.Duration { return g.cfg.ResolveWithin * 2 / 3 }
 
-// mayHaveRun says whether Redis may have run a call that failed. A reply that
-// cannot be read comes from a call that has.
+// mayHaveRun says whether Redis may have run a call that failed.
 func mayHaveRun(err error) bool {
-	if errors.Is(err, errCircuitOpen) || errors.Is(err, errOtherActivity) {
-		return false
-	}
-	return lua.FaultOf(err).Executed() || errors.Is(err, lua.ErrReply)
+	return !errors.Is(err, errCircuitOpen) && !errors.Is(err, errOtherActivity) && lua.MayHaveRun(err)
 }
 
 func isTimeout(err error) bool {
