@@ -182,12 +182,13 @@ func sameWords(t *testing.T) {
 	agree("now", "Closed")
 
 	// A backend closes what has ended within a second: let both pages believe that the
-	// sample has ended just now.
+	// sample has ended just now, by the edge's end and by the backend's word.
 	shop.visit(s.Shop + "/?product=" + s.Product)
 	for _, b := range []*browser{shop, console} {
 		b.call("Runtime.evaluate", map[string]any{"expression": `{ const real = fetch; window.fetch = async (path, options) => {
 			const answer = await real(path, options);
-			const text = (await answer.text()).replace(/"end":"[^"]+"/g, '"end":"2026-01-01T00:00:00.000Z"');
+			const text = (await answer.text()).replace(/"end":"[^"]+"/g, '"end":"2026-01-01T00:00:00.000Z"')
+				.replace(/"sale":"[^"]+"/g, '"sale":"ended"');
 			return new Response(text, { status: answer.status });
 		} }`})
 	}

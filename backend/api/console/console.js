@@ -18,19 +18,6 @@ const words = {
   unavailable: "Unavailable", ended: "Ended", closed: "Closed",
 };
 
-// stand says where an activity stands for its buyers, as the edge does.
-function stand(activity) {
-  const stock = activity.redis;
-  const now = Date.parse(stock?.now) || Date.now();
-  if (activity.state === "closed" || stock?.state === "closed") return "closed";
-  if (now >= Date.parse(activity.end)) return "ended";
-  if (activity.state === "held") return "held";
-  if (activity.state === "scheduled") return "scheduled";
-  if (!stock || stock.state !== "open" || stock.damaged) return "unavailable";
-  if (now < Date.parse(activity.start)) return "scheduled";
-  return stock.available > 0 ? "open" : "sold_out";
-}
-
 class TokenNeeded extends Error {}
 
 const authorized = () => ({
@@ -58,7 +45,7 @@ function cellsOf(activity, audit) {
   const orders = audit && Object.values(audit.orders).reduce((sum, n) => sum + n, 0);
   return [
     [activity.product_id], [activity.title],
-    [words[stand(activity)], stand(activity)],
+    [words[activity.sale], activity.sale],
     [moving ? "moving" : number(audit?.drift), "n" + (audit && !moving ? (audit.drift === 0 ? " good" : " bad") : "")],
     [number(activity.total) + (activity.target ? " → " + number(activity.target) : ""), "n"],
     ...["available", "frozen", "sold", "outbox"].map((name) => [number(stock?.[name]), "n"]),
