@@ -168,7 +168,7 @@ func (g *Gate) Ready(ctx context.Context) error {
 	if err := lua.Writable(ctx, g.deps.Redis); err != nil {
 		return &NotReady{PartRedis, causeOf(err)}
 	}
-	if err := g.deps.Publisher.Ready(); err != nil {
+	if err := queue.Probe(ctx, g.deps.Publisher); err != nil {
 		return &NotReady{PartQueue, err}
 	}
 	return nil

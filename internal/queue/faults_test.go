@@ -201,10 +201,7 @@ func testBrokerAlarm(t *testing.T, r *servicetest.RabbitMQ) {
 	_, err := r.Ctl(t.Context(), "set_vm_memory_high_watermark", "0.0001")
 	require.NoError(t, err)
 	// The broker says so only to who publishes. What was on its way is unknown.
-	servicetest.Eventually(t, func() bool {
-		err := p.Publish(t.Context(), Orders, Message{ID: "b"})
-		return errors.Is(err, ErrNotSent) && p.Ready() != nil
-	})
+	servicetest.Eventually(t, func() bool { return CauseOf(Probe(t.Context(), p)) == Blocked })
 	require.ErrorIs(t, p.Publish(t.Context(), Orders, Message{ID: "c"}), ErrNotSent, "at once: who waits for the confirm does not know")
 	require.ErrorContains(t, p.Ready(), "takes no messages now")
 
