@@ -328,7 +328,9 @@ func TestPromisesAreBrokenWithoutTheDatabase(t *testing.T) {
 		require.Equal(t, [2]int{10, 0}, [2]int{count(t, b, yes), count(t, b, late)})
 		stop(t.Context())
 		b, _ = w.backendWith(backend.Config{Promise: promise.Config{Within: 2 * time.Second, After: time.Second}})
-		servicetest.Eventually(t, func() bool { return len(b.NotReady(t.Context())) == 0 })
+		servicetest.Eventually(t, func() bool {
+			return len(b.NotReady(t.Context())) == 0 && count(t, b, "seckill_backend_promises_overdue") == 0
+		})
 		restart := w.crash()
 		w.publish(w.reserve(20))
 		servicetest.Eventually(t, func() bool { return count(t, b, "seckill_backend_promises_overdue") == 20 })

@@ -11,7 +11,7 @@ type life struct {
 	payments *prometheus.CounterVec
 	ended    *prometheus.CounterVec
 	promises *prometheus.CounterVec
-	overdue  prometheus.Gauge
+	overdue  *prometheus.GaugeVec // without labels; empty while nothing is known
 	direct   prometheus.Counter
 }
 
@@ -24,10 +24,10 @@ func newLife(r prometheus.Registerer) life {
 		r.MustRegister(c)
 		return c
 	}
-	overdue := prometheus.NewGauge(prometheus.GaugeOpts{
+	overdue := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: namespace, Subsystem: subsystem, Name: "promises_overdue",
-		Help: "Orders that still read queued though the time the edge promises is over, as the backend that keeps promises counted last.",
-	})
+		Help: "Orders that still read queued though the time the edge promises is over, as the backend that keeps promises counted last. Absent where and while nobody counts.",
+	}, nil)
 	direct := prometheus.NewCounter(prometheus.CounterOpts{
 		Namespace: namespace, Subsystem: subsystem, Name: "orders_direct_total",
 		Help: "Orders stored straight from Redis because the broker had not delivered them in time.",
@@ -61,7 +61,10 @@ func (l *life) Promised(inTime bool) {
 }
 
 // Overdue says how many promises are broken and not kept late yet.
-func (l *life) Overdue(orders int) { l.overdue.Set(float64(orders)) }
+func (l *life) Overdue(orders int) { l.overdue.WithLabelValues().Set(float64(orders)) }
+
+// OverdueUnknown takes the number back: this backend does not count, or cannot.
+func (l *life) OverdueUnknown() { l.overdue.Reset() }
 
 // Direct counts orders that were stored without the broker.
 func (l *life) Direct(orders int) { l.direct.Add(float64(orders)) }

@@ -131,7 +131,7 @@ func (k *Keeper) Run(ctx context.Context, tell func(error)) {
 		k.broker.watch(ctx, k.Queue)
 	}()
 	defer func() { <-asked }()
-	defer k.Metrics.Overdue(0) // another backend counts them now
+	defer k.Metrics.OverdueUnknown() // another backend counts them now
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -167,7 +167,9 @@ func (k *Keeper) pass(ctx context.Context, now time.Time) error {
 			return ctx.Err()
 		}
 	}
-	k.Metrics.Overdue(overdue)
+	if !k.listed.IsZero() { // else SQL has been away from the start, and which sales there are is unknown
+		k.Metrics.Overdue(overdue)
+	}
 	return failed
 }
 
