@@ -263,7 +263,7 @@ func TestQuietUnderLoad(t *testing.T) {
 		defer selling.Wait()
 		defer stop()
 		selling.Go(func() {
-			again := time.NewTicker(servicetest.Scaled(20 * time.Millisecond))
+			again := time.NewTicker(servicetest.Scaled(100 * time.Millisecond))
 			defer again.Stop()
 			for ; ctx.Err() == nil; n += 20 {
 				w.publish(w.reserve(20, 1))
