@@ -2,6 +2,7 @@ package lua
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,30 +11,46 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// sources are the files of all scripts.
+//
+//go:embed *.lua
+var sources embed.FS
+
 // called finds the commands that a script calls.
 var called = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
 
-// rightsOf are the commands that a user needs to run a script, in lower case.
-func rightsOf(source string) []string {
+// rights are the commands that a user needs to run every script, in lower case.
+func rights() ([]string, error) {
 	commands := []string{"eval", "evalsha"}
-	for _, m := range called.FindAllStringSubmatch(source, -1) {
-		commands = append(commands, strings.ToLower(m[1]))
+	files, err := sources.ReadDir(".")
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		source, err := sources.ReadFile(file.Name())
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range called.FindAllSubmatch(source, -1) {
+			commands = append(commands, strings.ToLower(string(m[1])))
+		}
 	}
 	slices.Sort(commands)
-	return slices.Compact(commands)
+	return slices.Compact(commands), nil
 }
 
-// Forbidden names what a user lacks to run the scripts of a product: Redis before
-// 7.2 does not tell it of a command inside a script. It returns err with the
-// commands behind it if err is FaultForbidden and they can be found, else err as
-// it is.
+// Forbidden names what a user lacks to run the scripts: Redis before 7.2 does not
+// tell it of a command inside a script. It returns err with the commands behind it
+// if err is FaultForbidden and they can be found, else err as it is.
 func Forbidden(ctx context.Context, c redis.UniversalClient, err error) error {
 	if FaultOf(err) != FaultForbidden {
 		return err
 	}
-	sources := recordSource + moveSource + runidSource + changesSource + reserveSource + settleSource + releaseSource +
-		auditSource + stateSource + holdSource + proveSource + rewriteSource + preheatSource + tideSource
-	missing, asked := missingRights(ctx, c, rightsOf(sources))
+	needed, failed := rights()
+	if failed != nil {
+		return err
+	}
+	missing, asked := missingRights(ctx, c, needed)
 	if asked != nil || len(missing) == 0 {
 		return err
 	}
