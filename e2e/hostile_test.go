@@ -87,7 +87,7 @@ func injectKeys(t *testing.T, edge *stack.Edge, client *redis.Client) {
 	require.NoError(t, err)
 	require.NotEmpty(t, keys)
 	for _, key := range keys {
-		require.Regexp(t, `^seckill:([a-z]+:\{1001\}|lease:\{relay\}(:fence)?|backends|probe|tide|limit)$`, key)
+		require.Regexp(t, `^seckill:([a-z]+:\{1001\}|lease:\{relay\}(:fence)?|backends|\{probe\}|tide|limit)$`, key)
 	}
 }
 

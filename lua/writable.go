@@ -2,25 +2,28 @@ package lua
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-const (
-	// probeKey, string: written by whoever asks whether Redis takes writes. It belongs to
-	// no product and goes by itself.
-	probeKey = "seckill:probe"
-	probeFor = 10 * time.Second
+var (
+	//go:embed writable.lua
+	writableSource string
+	writableScript = redis.NewScript(writableSource)
 )
 
-// Writable asks Redis, with the rights of this user, for a write that a full memory,
-// a failed save and missing replicas refuse. A PING, and every read, is answered all
-// the same then. On a cluster it asks one node. FaultOf names the kind of the
-// error.
-func Writable(ctx context.Context, c redis.Cmdable) error {
-	if err := c.Set(ctx, probeKey, "1", probeFor).Err(); err != nil {
+// writableKeys belong to no product. The first goes by itself, the others are gone
+// when the script ends.
+var writableKeys = []string{"seckill:{probe}", "seckill:{probe}:hash", "seckill:{probe}:set"}
+
+// Writable runs a script that writes, with the rights of this user: a full memory, a
+// failed save, missing replicas and a missing right to a command of the stock's scripts
+// refuse it. A PING, and every read, is answered all the same then. On a cluster it
+// asks one node. FaultOf names the kind of the error.
+func Writable(ctx context.Context, c redis.Scripter) error {
+	if err := writableScript.Run(ctx, c, writableKeys).Err(); err != nil {
 		if FaultOf(err) == FaultRefused {
 			return fmt.Errorf("Redis refuses writes: %w", err) //nolint:staticcheck // a name
 		}
