@@ -75,16 +75,16 @@ func (g *Gate) Fate(ctx context.Context, product, user, orderID string) (Fate, e
 	// later, Redis would know by then.
 	q := question{product: product, user: user, orderID: orderID, asked: g.deps.Now()}
 	q.late, q.isLate = g.late.get(product, user, orderID)
-	text, note, err := g.records.read(product, user, orderID)
-	if err != nil {
-		return Fate{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	text, note, unread := g.records.read(product, user, orderID)
+	if unread != nil && !errors.Is(unread, errForgotten) {
+		return Fate{}, fmt.Errorf("%w: %w", ErrUnavailable, unread)
 	}
 	f, found, err := g.fateIn(q, text, note)
-	if err != nil {
-		return Fate{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	if found {
+	if err == nil && found {
 		return f, nil
+	}
+	if err = errors.Join(err, unread); err != nil {
+		return Fate{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	id := f.OrderID
 	f, err = g.archived(ctx, product, user, id)

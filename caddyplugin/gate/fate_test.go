@@ -244,10 +244,8 @@ func TestFateWhileUnproven(t *testing.T) {
 		require.NoError(t, b.redis.Del(t.Context(), lua.KeysOf(product).Users).Err())
 		_, _, err := lua.Hold(t.Context(), b.redis, a, "")
 		require.NoError(t, err)
-		servicetest.Eventually(t, func() bool {
-			_, err := b.Fate(t.Context(), product, "a", d.OrderID)
-			return errors.Is(err, ErrUnavailable)
-		})
+		_, err = b.Fate(t.Context(), product, "a", d.OrderID)
+		require.ErrorIs(t, err, ErrUnavailable)
 	})
 }
 

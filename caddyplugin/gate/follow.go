@@ -3,8 +3,6 @@ package gate
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/seckill-edge/seckill/lua"
 )
 
 const (
@@ -109,23 +107,23 @@ func (f *follower) look(streams []*Stream) bool {
 			users, orders = append(users, s.user), append(orders, s.orderID)
 		}
 		asked := f.gate.deps.Now()
-		texts, notes, err := f.gate.readBatch(f.product, users, orders)
+		read, err := f.gate.readBatch(f.product, users, orders)
 		if err != nil {
 			return false
 		}
-		f.tell(part, asked, texts, notes)
+		f.tell(part, asked, read)
 	}
 	return true
 }
 
-func (f *follower) tell(streams []*Stream, asked time.Time, texts []string, notes []lua.Refusal) {
+func (f *follower) tell(streams []*Stream, asked time.Time, read []recordAnswer) {
 	g := f.gate
 	for i, s := range streams {
 		q := question{product: s.product, user: s.user, orderID: s.orderID, asked: asked}
 		q.late, q.isLate = g.late.get(s.product, s.user, s.orderID)
-		fate, found, err := g.fateIn(q, texts[i], notes[i])
-		if err != nil {
-			continue // damaged; a backend will mend it
+		fate, found, err := g.fateIn(q, read[i].text, read[i].note)
+		if err != nil || !found && read[i].err != nil {
+			continue // damaged or forgotten; a backend will mend it
 		}
 		g.streams.mu.Lock()
 		now := standing{fate.State, fate.Final}

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seckill-edge/seckill/internal/order"
-	"github.com/seckill-edge/seckill/internal/servicetest"
 	"github.com/seckill-edge/seckill/lua"
 )
 
@@ -44,8 +43,42 @@ func TestAnOrderThatIsNowhere(t *testing.T) {
 		_, _, err = lua.SetState(t.Context(), b.redis, product, b.snapshot(t).ID, lua.OnHold)
 		require.NoError(t, err)
 		require.NoError(t, b.redis.HSet(t.Context(), lua.KeysOf(product).Activity, "run", "another").Err())
-		servicetest.Eventually(t, func() bool { _, err := fate("a", made(time.Minute)); return err != nil })
 		_, err = fate("a", made(time.Minute))
 		require.ErrorIs(t, err, ErrUnavailable)
 	})
+}
+
+// Redis loses orders: their buyers are told that nothing can be said now, from the very
+// next question on, and not that the orders wait.
+func TestWhatRedisHasLostIsNotNowhere(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, b *bench, keys lua.Keys){
+		"everything": func(t *testing.T, b *bench, _ lua.Keys) { require.NoError(t, b.redis.FlushAll(t.Context()).Err()) },
+		"the buyers": func(t *testing.T, b *bench, keys lua.Keys) {
+			require.NoError(t, b.redis.Del(t.Context(), keys.Users).Err())
+		},
+		"an order, of whose loss it knows": func(t *testing.T, b *bench, keys lua.Keys) {
+			require.NoError(t, b.redis.HDel(t.Context(), keys.Users, "a").Err())
+			require.NoError(t, b.redis.HSet(t.Context(), keys.Activity, "run", "another").Err())
+		},
+		"an order, before the last proof": func(t *testing.T, b *bench, keys lua.Keys) {
+			require.NoError(t, b.redis.HDel(t.Context(), keys.Users, "a").Err())
+			require.NoError(t, b.redis.HIncrBy(t.Context(), keys.Activity, "epoch", 1).Err())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachRedis(t, func(t *testing.T, url string) {
+				var clock stopwatch
+				b := setup(t, url, clock.on)
+				b.preheat(t, 10)
+				d := b.click(t, "a")
+				f, err := b.Fate(t.Context(), product, "a", d.OrderID)
+				require.NoError(t, err)
+				require.Equal(t, order.Queued, f.State)
+				clock.stop() // no look at the sale is due any more: the edge does not know
+				lose(t, b, lua.KeysOf(product))
+				f, err = b.Fate(t.Context(), product, "a", d.OrderID)
+				require.ErrorIs(t, err, ErrUnavailable, "%+v", f)
+			})
+		})
+	}
 }

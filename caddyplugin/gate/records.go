@@ -1,10 +1,8 @@
 package gate
 
 import (
-	"context"
 	"errors"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,9 +43,7 @@ type lookup struct {
 	order    string // of which what is noted is asked too, empty for none
 	joined   time.Time
 	taken    atomic.Bool // who swaps it to true answers
-	text     string
-	note     lua.Refusal
-	err      error
+	read     recordAnswer
 	answered chan struct{} // capacity 1, so that the answerer never waits
 }
 
@@ -63,18 +59,18 @@ func newRecords(g *Gate) *records {
 func (r *records) read(product, user, orderID string) (string, lua.Refusal, error) {
 	l := lookupPool.Get().(*lookup)
 	l.user, l.order, l.joined = user, orderID, r.gate.deps.Now()
-	l.text, l.note, l.err = "", lua.Refusal{}, nil
+	l.read = recordAnswer{}
 	l.taken.Store(false)
 	if !r.join(product, l) {
 		lookupPool.Put(l)
 		return "", lua.Refusal{}, errReadBusy
 	}
 	<-l.answered
-	text, note, err := l.text, l.note, l.err
-	if !errors.Is(err, errReadSlow) { // else the worker still holds it
+	read := l.read
+	if !errors.Is(read.err, errReadSlow) { // else the worker still holds it
 		lookupPool.Put(l)
 	}
-	return text, note, err
+	return read.text, read.note, read.err
 }
 
 // join adds a lookup; false if too many wait or the gate is closed.
@@ -109,50 +105,16 @@ func (r *records) work(product string, line *readLine) {
 		for _, l := range batch {
 			users, orders = append(users, l.user), append(orders, l.order)
 		}
-		texts, notes, err := r.gate.readBatch(product, users, orders)
+		read, err := r.gate.readBatch(product, users, orders)
 		r.land(line)
 		for i, l := range batch {
 			if err != nil {
-				l.reply("", lua.Refusal{}, err)
+				l.reply(recordAnswer{err: err})
 			} else {
-				l.reply(texts[i], notes[i], nil)
+				l.reply(read[i])
 			}
 		}
 	}
-}
-
-// readBatch reads up to readMax buyers' records, and what is noted of those of their
-// orders that the records do not have. An empty order is none. A buyer whose order is in
-// their record costs nothing more than the record.
-func (g *Gate) readBatch(product string, users, orders []string) ([]string, []lua.Refusal, error) {
-	ctx, cancel := context.WithTimeout(g.ctx, g.cfg.callTimeout)
-	defer cancel()
-	g.stats.reads.Add(1)
-	texts, err := lua.RecordTexts(ctx, g.deps.Redis, product, users)
-	if err != nil {
-		g.stats.readErrors.Add(1)
-		return nil, nil, err
-	}
-	var missing []string
-	var places []int
-	for i, id := range orders {
-		if id != "" && !strings.Contains(texts[i], ":"+id+":") {
-			missing, places = append(missing, id), append(places, i)
-		}
-	}
-	notes := make([]lua.Refusal, len(users))
-	if len(missing) == 0 {
-		return texts, notes, nil
-	}
-	found, err := lua.RefusalsOf(ctx, g.deps.Redis, product, missing)
-	if err != nil {
-		g.stats.readErrors.Add(1)
-		return nil, nil, err
-	}
-	for i, place := range places {
-		notes[place] = found[i]
-	}
-	return texts, notes, nil
 }
 
 // take hands out the next batch; nil ends the worker, and the line with it.
@@ -181,11 +143,11 @@ func (r *records) land(line *readLine) {
 	r.mu.Unlock()
 }
 
-func (l *lookup) reply(text string, note lua.Refusal, err error) {
+func (l *lookup) reply(read recordAnswer) {
 	if !l.taken.CompareAndSwap(false, true) {
 		return
 	}
-	l.text, l.note, l.err = text, note, err
+	l.read = read
 	l.answered <- struct{}{}
 }
 
@@ -200,7 +162,7 @@ func (r *records) expire(before time.Time) {
 				if l.joined.After(before) {
 					break // lists are in order of arrival
 				}
-				l.reply("", lua.Refusal{}, errReadSlow)
+				l.reply(recordAnswer{err: errReadSlow})
 			}
 		}
 	}
