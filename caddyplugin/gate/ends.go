@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// lostMargin is how far the clocks of edges and Redis may be apart: an order is
-	// told to be lost this much after the last moment at which its end may be noted.
+	// lostMargin is how far the clocks of edges and Redis may be apart: the end of an
+	// order may be noted until this much before it is told to be lost.
 	lostMargin = time.Second
 	// keepEnds is how long a note stays: longer than anybody may ask for it.
 	keepEnds = lostFor + 2*fastClock
@@ -161,7 +161,7 @@ func (g *Gate) learnLate(s *sale, id string, r lua.Result) {
 	if !ends {
 		return
 	}
-	last := g.lastWord(id)
+	last := g.lastWord(id).Add(-lostMargin)
 	g.ends.add(s.product, pendingEnd{over: last, note: lua.RefusalNote{
 		Refusal: o.refusal(id), UserID: o.user, Until: s.view.Load().serverNow(last),
 	}})

@@ -145,7 +145,7 @@ func TestAnEndThatIsNotNotedIsToldByNobody(t *testing.T) {
 			require.Equal(t, told, counted(w.b.endings(t, w.orders)))
 			told = map[ending]int{{order.Queued, "", false}: 5, {order.Rejected, tc.reason, true}: 3}
 			if tc.tooLate {
-				w.ahead.Store(int64(w.a.cfg.ResolveWithin + 2*lostMargin))
+				w.ahead.Store(int64(w.a.cfg.ResolveWithin))
 				require.Equal(t, told, counted(w.a.endings(t, w.orders)))
 			}
 			w.acl(t, "+zadd")

@@ -45,5 +45,5 @@ func (g *Gate) nowhere(product, user, orderID string, asked time.Time) (Fate, er
 // lost says that nothing becomes any more of an order of which nothing was known at
 // that time or later.
 func (g *Gate) lost(orderID string, asked time.Time) bool {
-	return asked.After(g.lastWord(orderID).Add(lostMargin))
+	return asked.After(g.lastWord(orderID))
 }

@@ -29,7 +29,7 @@ func TestAnOrderThatIsNowhere(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, standing{order.Queued, false}, standing{young.State, young.Final})
 		require.Positive(t, young.RetryAfter)
-		old, err := fate("a", made(b.cfg.ResolveWithin+lostMargin))
+		old, err := fate("a", made(b.cfg.ResolveWithin))
 		require.NoError(t, err)
 		require.Equal(t, standing{order.Rejected, true}, standing{old.State, old.Final})
 		require.Equal(t, order.ReasonLost, old.Reason)
