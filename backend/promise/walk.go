@@ -65,8 +65,9 @@ func (k *Keeper) walk(ctx context.Context, a store.Activity) (*batch, error) {
 	b := &batch{Keeper: k, activity: s.Activity, now: s.Now, counting: !k.able, from: k.After}
 	if k.broker.delivers() {
 		// What waits in the queue comes by itself, and to store it here, too, would
-		// make a backlog longer. Half of the time that is left is the consumer's.
-		b.from = (k.After + k.Within) / 2
+		// make a backlog longer. A third of the time that is left is the consumer's; the
+		// rest is for what the queue has lost, which has to be found and stored.
+		b.from = k.After + (k.Within-k.After)/3
 	}
 	for cursor := uint64(0); ; {
 		records, next, err := b.scanBuyers(ctx, cursor)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seckill-edge/seckill/e2e/history"
+	"github.com/seckill-edge/seckill/internal/queue"
 )
 
 // reading makes claims of what was answered; none if it says nothing that is judged.
@@ -38,7 +39,7 @@ func edgeStatus(status int, body []byte) []history.Statement {
 // namesIn finds the servers that are named by our words for parts.
 func namesIn(words ...string) (names []history.Server) {
 	slices.Sort(words)
-	for _, word := range words {
+	for _, word := range slices.Compact(words) {
 		switch word {
 		case "redis":
 			names = append(names, history.Redis)
@@ -49,6 +50,22 @@ func namesIn(words ...string) (names []history.Server) {
 		}
 	}
 	return names
+}
+
+// blamed are the parts that a list of causes blames. A consumer waits for the broker or
+// for the database: what the database has as well, or only a database can have, is the
+// database's.
+func blamed(causes map[string]string) []string {
+	parts := slices.Collect(maps.Keys(causes))
+	at := slices.Index(parts, "consumer")
+	if at < 0 {
+		return parts
+	}
+	cause := causes["consumer"]
+	if cause == causes["database"] || !slices.Contains(queue.Causes, queue.Cause(cause)) {
+		parts[at] = "database"
+	}
+	return parts
 }
 
 // readyz reads a backend's GET /readyz.
@@ -122,7 +139,7 @@ func activity(status int, body []byte) []history.Statement {
 		return []history.Statement{{Claim: c, Names: names, Text: said.Why}}
 	}
 	why, then, _ := strings.Cut(said.Why, "; but ")
-	parts := slices.Collect(maps.Keys(said.Causes))
+	parts := blamed(said.Causes)
 	switch {
 	case said.Causes["backend"] == "none_running":
 		return claim(history.NoBackend)

@@ -55,7 +55,8 @@ func unwritable(ctx context.Context, f *Field) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(at, "in the way"), 0o755); err != nil {
+	// An earlier snapshot of these servers may be there.
+	if err := errors.Join(os.RemoveAll(at), os.MkdirAll(filepath.Join(at, "in the way"), 0o755)); err != nil {
 		return err
 	}
 	if err := errors.Join(redisSays("CONFIG", "SET", "save", "3600 1")(ctx, f), redisSays("BGSAVE")(ctx, f)); err != nil {

@@ -38,6 +38,9 @@ func TestWhatProgramsSayIsRead(t *testing.T) {
 		}},
 		{"an edge names parts", edgeStatus, ok, `{"reason":"no","causes":{"redis":"out_of_memory"}}`, one(history.NotReady, "no", history.Redis)},
 		{"a cause", activity, ok, `{"why":"x","causes":{"redis":"read_only","queue":"away"}}`, one(history.NotReady, "x", history.Broker, history.Redis)},
+		{"the database's cause", activity, ok, `{"why":"x","causes":{"consumer":"read_only","database":"read_only"}}`, one(history.NotReady, "x", history.Database)},
+		{"a consumer's cause of a database", activity, ok, `{"why":"x","causes":{"consumer":"full"}}`, one(history.NotReady, "x", history.Database)},
+		{"a consumer's cause of a broker", activity, ok, `{"why":"x","causes":{"consumer":"misconfigured"}}`, one(history.NotReady, "x", history.Broker)},
 		{"none runs", activity, ok, `{"why":"x","causes":{"backend":"none_running"}}`, one(history.NoBackend, "x")},
 		{"a backend is ready", readyz, ok, `{"ready":true}`, one(history.Ready, "ready")},
 		{
