@@ -128,6 +128,9 @@ func (f *Field) prepare(ctx context.Context, k Kind, p plan) (Fault, error) {
 	if err := f.setFsync(ctx, fsync); err != nil {
 		return Fault{}, err
 	}
+	if err := f.awaitReady(ctx); err != nil {
+		return Fault{}, err
+	}
 	fault := k.Make(f, p.r)
 	if fault.Prepare != nil {
 		if err := fault.Prepare(ctx); err != nil {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -85,28 +84,11 @@ func (w *watcher) every(gap time.Duration, do func()) {
 }
 
 func (w *watcher) ask(by, product, place, url string, read reading) {
-	ctx, cancel := context.WithTimeout(w.ctx, answerWithin)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return
-	}
 	asked := time.Now()
-	resp, err := w.http.Do(req)
-	if err != nil {
-		return
+	claims, err := ask(w.ctx, w.http, url, read)
+	if err == nil {
+		w.note(by, product, place, asked, claims)
 	}
-	defer resp.Body.Close()
-	var body strings.Builder
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := resp.Body.Read(buffer)
-		body.Write(buffer[:n])
-		if err != nil {
-			break
-		}
-	}
-	w.note(by, product, place, asked, read(resp.StatusCode, []byte(body.String())))
 }
 
 func (w *watcher) note(by, product, place string, asked time.Time, claims []history.Statement) {
