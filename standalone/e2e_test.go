@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -20,9 +19,8 @@ import (
 // TestCrowd is the promise of the README: a thousand buyers, a hundred units, a
 // hundred orders, and all stores agree. Without -short also on real servers.
 func TestCrowd(t *testing.T) {
-	rush := filepath.Join(t.TempDir(), "rush")
-	out, err := exec.Command("go", "build", "-o", rush, "../bench/rush").CombinedOutput()
-	require.NoError(t, err, string(out))
+	rush, err := servicetest.Build(t.Context(), t.TempDir(), "bench/rush")
+	require.NoError(t, err)
 	servers := map[string]func(*testing.T) []string{"embedded": func(*testing.T) []string { return nil }}
 	if !testing.Short() {
 		servers["real"] = realServers
@@ -85,9 +83,8 @@ func crowd(t *testing.T, rush string, s *sale) {
 // TestPayingCrowd lets buyers pay, cancel and abandon, and come again for what
 // returns: in the end every unit is paid for. Without -short also on real servers.
 func TestPayingCrowd(t *testing.T) {
-	rush := filepath.Join(t.TempDir(), "rush")
-	out, err := exec.Command("go", "build", "-o", rush, "../bench/rush").CombinedOutput()
-	require.NoError(t, err, string(out))
+	rush, err := servicetest.Build(t.Context(), t.TempDir(), "bench/rush")
+	require.NoError(t, err)
 	servers := map[string]func(*testing.T) []string{"embedded": func(*testing.T) []string { return nil }}
 	if !testing.Short() {
 		servers["real"] = realServers

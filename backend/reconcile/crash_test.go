@@ -54,7 +54,7 @@ func TestKilledBetweenAnyTwoSteps(t *testing.T) {
 	for _, life := range lives {
 		t.Run(fmt.Sprint(life), func(t *testing.T) {
 			t.Parallel()
-			onEach(t, func(t *testing.T, w *world) {
+			onEachOf(t, life%6 == 0 || life < 0, func(t *testing.T, w *world) {
 				w.sale(100, 5, 0)
 				sold := w.sold(10, 2)
 				left := w.reserve(3, 1) // in the outbox

@@ -76,7 +76,17 @@ func kinds() []kind {
 // onEach runs a test on embedded servers, and without -short on real ones too.
 func onEach(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
+	onEachOf(t, true, test)
+}
+
+// onEachOf is onEach for one case of a matrix. Embedded servers see those cases only
+// that are one of a kind, unless all are to be tried.
+func onEachOf(t *testing.T, ofAKind bool, test func(t *testing.T, w *world)) {
+	t.Helper()
 	for _, k := range kinds() {
+		if k.name == "embedded" && !ofAKind && !testing.Short() && !servicetest.Soak() {
+			continue
+		}
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			w := k.make(t)

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,9 +18,8 @@ import (
 
 // victim builds a seckilld that can be killed at a named line.
 func victim(t *testing.T) string {
-	binary := filepath.Join(t.TempDir(), "seckilld")
-	out, err := exec.Command("go", "build", "-tags", "killpoints", "-o", binary, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
+	binary, err := servicetest.Build(t.Context(), t.TempDir(), "backend/cmd/seckilld", "-tags", servicetest.BuildTags+",killpoints")
+	require.NoError(t, err)
 	return binary
 }
 
