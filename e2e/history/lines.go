@@ -4,6 +4,10 @@ import (
 	"time"
 )
 
+// look is how long a program may take to look at all of its servers before it logs what
+// it has seen: what it says of one is as old as that.
+const look = 2 * time.Second
+
 // Line is a line of a program's log that begins or ends an outage.
 type Line struct {
 	By string // the program
@@ -32,7 +36,7 @@ func (c *check) lines() {
 			}
 			continue
 		}
-		if o := c.broken(l.By, l.At, l.At, l.Server); o != nil {
+		if o := c.broken(l.By, l.At.Add(-look), l.At, l.Server); o != nil {
 			early[key] = o
 			ends[key]++
 		}

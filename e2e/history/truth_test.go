@@ -114,9 +114,10 @@ func TestLogsTellOfAFaultOnceAndOfItsEndWhenItIsOver(t *testing.T) {
 		"twice":                 {outage(Redis, Away), []Line{line(2.2, true, "p1"), line(5.2, false, "p1"), line(5.3, true, "p1")}, 1},
 		"flapping is one fault": {outage(Redis, Fitful), []Line{line(2.2, true, "p1"), line(3, false, "p1"), line(3.1, true, "p1"), line(3.2, true, "p1")}, 1},
 		"answers again in between": {
-			outage(Redis, Refuses), []Line{line(2.2, true, "p1"), line(3, false, "p1")}, 1,
+			outage(Redis, Refuses), []Line{line(2.2, true, "p1"), line(4.5, false, "p1")}, 1,
 		},
-		"another edge's Redis": {outage(Redis, Refuses, "edge 2"), []Line{line(3, false, "p1")}, 0},
+		"answered before":      {outage(Redis, Refuses), []Line{line(3, false, "p1")}, 0},
+		"another edge's Redis": {outage(Redis, Refuses, "edge 2"), []Line{line(4.5, false, "p1")}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := during(test.outage)
