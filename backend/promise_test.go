@@ -161,7 +161,7 @@ func TestPromisesAreKeptWithoutTheBroker(t *testing.T) {
 		t.Run(fmt.Sprint("pay window ", window), func(t *testing.T) {
 			onEachAway(t, func(t *testing.T, w *world, leave, back func()) {
 				a := w.sale(5000, window)
-				n := 2600
+				n := 1300 // more than one page of the outbox
 				if w.embedded() {
 					n = 150
 				}
