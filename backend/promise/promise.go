@@ -107,6 +107,8 @@ type Keeper struct {
 	// resting says until when a sale that is over is not looked at, walks when the
 	// next one is due; both by activity.
 	resting, walks map[string]time.Time
+	// took is how long the last walk of an activity has taken, without its storing.
+	took map[string]time.Duration
 	// late counts, by activity, the broken promises that a walk has seen.
 	late map[string]int
 }
@@ -115,7 +117,7 @@ type Keeper struct {
 func New(c Config, d Deps) *Keeper {
 	return &Keeper{
 		Config: c, Deps: d,
-		resting: map[string]time.Time{}, walks: map[string]time.Time{}, late: map[string]int{},
+		resting: map[string]time.Time{}, walks: map[string]time.Time{}, took: map[string]time.Duration{}, late: map[string]int{},
 	}
 }
 
@@ -195,6 +197,7 @@ func (k *Keeper) forgetArchived() {
 	gone := func(id string, _ time.Time) bool { return !known[id] }
 	maps.DeleteFunc(k.resting, gone)
 	maps.DeleteFunc(k.walks, gone)
+	maps.DeleteFunc(k.took, func(id string, _ time.Duration) bool { return !known[id] })
 	maps.DeleteFunc(k.late, func(id string, _ int) bool { return !known[id] })
 }
 

@@ -37,6 +37,8 @@ type batch struct {
 	// from is the age from which a walk takes orders; oldest, that of the oldest one
 	// it has seen below that.
 	from, oldest time.Duration
+	// storing is how long flush has taken altogether.
+	storing time.Duration
 }
 
 // add takes one order, and stores what has gathered when that is enough. A name that
@@ -66,6 +68,7 @@ func (b *batch) flush(ctx context.Context) error {
 		b.broken(orders)
 		return nil
 	}
+	defer func(began time.Time) { b.storing += time.Since(began) }(time.Now())
 	b.inHand.Add(int64(len(orders)))
 	defer b.inHand.Add(-int64(len(orders)))
 	// The records were read after the activity was: if it is still there they are its

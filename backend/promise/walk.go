@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// share bounds the walks over one activity's buyers to a tenth of the time.
+	// share bounds the walks over one activity's buyers, without the storing of what
+	// they find, to a tenth of the time.
 	share = 10
 	// countEvery is how often broken promises are counted while SQL is away.
 	countEvery = 10 * time.Second
@@ -41,6 +42,7 @@ func (k *Keeper) walkIfDue(ctx context.Context, a store.Activity, s lua.Snapshot
 	if b == nil {
 		return err
 	}
+	k.took[a.ID] = time.Since(began) - b.storing
 	if k.late[a.ID] = b.late; k.able && b.late == 0 {
 		delete(k.late, a.ID)
 	}
@@ -51,8 +53,18 @@ func (k *Keeper) walkIfDue(ctx context.Context, a store.Activity, s lua.Snapshot
 	case err != nil || b.left:
 		pause = min(pause, k.After/3)
 	}
-	k.walks[a.ID] = now.Add(max(pause, share*time.Since(began)))
+	k.walks[a.ID] = now.Add(max(pause, share*k.took[a.ID]))
 	return err
+}
+
+// leaveUntil is the age up to which a walk leaves an order to a broker that delivers,
+// if the last walk has taken so long. What waits in the queue comes by itself, and to
+// store it here, too, would make a backlog longer: a third of the time that is left is
+// the consumer's. It is less if the next walk would come so late that not a sixth of
+// the promised time was left to store what this one leaves.
+func (k *Keeper) leaveUntil(took time.Duration) time.Duration {
+	next := every + max(every, share*took)
+	return max(k.After, min(k.After+(k.Within-k.After)/3, k.Within*5/6-next))
 }
 
 // walk goes through all buyers' records and stores what is due; nil if Redis does
@@ -64,10 +76,7 @@ func (k *Keeper) walk(ctx context.Context, a store.Activity) (*batch, error) {
 	}
 	b := &batch{Keeper: k, activity: s.Activity, now: s.Now, counting: !k.able, from: k.After}
 	if k.broker.delivers() {
-		// What waits in the queue comes by itself, and to store it here, too, would
-		// make a backlog longer. A third of the time that is left is the consumer's; the
-		// rest is for what the queue has lost, which has to be found and stored.
-		b.from = k.After + (k.Within-k.After)/3
+		b.from = k.leaveUntil(k.took[a.ID])
 	}
 	for cursor := uint64(0); ; {
 		records, next, err := b.scanBuyers(ctx, cursor)
