@@ -21,13 +21,16 @@ var writableKeys = []string{"seckill:{probe}", "seckill:{probe}:hash", "seckill:
 // Writable runs a script that writes, with the rights of this user: a full memory, a
 // failed save, missing replicas and a missing right to a command of the stock's scripts
 // refuse it. A PING, and every read, is answered all the same then. On a cluster it
-// asks one node. FaultOf names the kind of the error.
-func Writable(ctx context.Context, c redis.Scripter) error {
-	if err := writableScript.Run(ctx, c, writableKeys).Err(); err != nil {
-		if FaultOf(err) == FaultRefused {
-			return fmt.Errorf("Redis refuses writes: %w", err) //nolint:staticcheck // a name
-		}
-		return fmt.Errorf("writing to Redis: %w", err)
+// asks one node. FaultOf names the kind of the error, which says what right is missing.
+func Writable(ctx context.Context, c redis.UniversalClient) error {
+	err := writableScript.Run(ctx, c, writableKeys).Err()
+	switch FaultOf(err) {
+	case FaultNone:
+		return nil
+	case FaultRefused:
+		return fmt.Errorf("Redis refuses writes: %w", err) //nolint:staticcheck // a name
+	case FaultForbidden:
+		err = Forbidden(ctx, c, err)
 	}
-	return nil
+	return fmt.Errorf("writing to Redis: %w", err)
 }

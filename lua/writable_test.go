@@ -29,7 +29,11 @@ func TestWritable(t *testing.T) {
 	}
 	for _, right := range []string{"hset", "hdel", "incrby", "decrby", "zadd", "evalsha", "@write"} {
 		user("-" + right)
-		require.Equal(t, FaultForbidden, FaultOf(Writable(t.Context(), c)), right)
+		err := Writable(t.Context(), c)
+		require.Equal(t, FaultForbidden, FaultOf(err), right)
+		if right != "@write" {
+			require.ErrorContains(t, err, "+"+right)
+		}
 		user("+@all")
 	}
 	for _, refusal := range [][2]string{{"maxmemory", "1"}, {"min-replicas-to-write", "1"}} {
