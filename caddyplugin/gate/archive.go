@@ -48,6 +48,11 @@ func (g *Gate) archived(ctx context.Context, product, user, orderID string) (Fat
 	case s != nil && (s.closed() || s.view.Load().Forgetful()):
 		return Fate{}, fmt.Errorf("%w: Redis may have forgotten it", ErrUnavailable)
 	}
+	return g.inArchive(ctx, product, user, orderID)
+}
+
+// inArchive tells the fate of a stored order.
+func (g *Gate) inArchive(ctx context.Context, product, user, orderID string) (Fate, error) {
 	made, _ := order.IDTime(orderID)
 	if g.deps.Archive == nil || made.Sub(g.deps.Now()) > fastClock {
 		return Fate{}, ErrNoOrder

@@ -76,17 +76,21 @@ func (g *Gate) Fate(ctx context.Context, product, user, orderID string) (Fate, e
 	q := question{product: product, user: user, orderID: orderID, asked: g.deps.Now()}
 	q.late, q.isLate = g.late.get(product, user, orderID)
 	text, note, unread := g.records.read(product, user, orderID)
-	if unread != nil && !errors.Is(unread, errForgotten) {
+	forgotten := errors.Is(unread, errForgotten) || errors.Is(unread, errGone)
+	if unread != nil && !forgotten {
 		return Fate{}, fmt.Errorf("%w: %w", ErrUnavailable, unread)
 	}
 	f, found, err := g.fateIn(q, text, note)
-	if err == nil && found {
-		return f, nil
-	}
-	if err = errors.Join(err, unread); err != nil {
+	if err != nil {
 		return Fate{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
+	if found {
+		return f, nil
+	}
 	id := f.OrderID
+	if forgotten {
+		return g.forgotten(ctx, product, user, id, q.asked, unread)
+	}
 	f, err = g.archived(ctx, product, user, id)
 	if errors.Is(err, ErrNoOrder) {
 		return g.nowhere(product, user, id, q.asked)

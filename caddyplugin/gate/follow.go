@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 )
@@ -122,7 +123,7 @@ func (f *follower) tell(streams []*Stream, asked time.Time, read []recordAnswer)
 		q := question{product: s.product, user: s.user, orderID: s.orderID, asked: asked}
 		q.late, q.isLate = g.late.get(s.product, s.user, s.orderID)
 		fate, found, err := g.fateIn(q, read[i].text, read[i].note)
-		if err != nil || !found && read[i].err != nil {
+		if err != nil || !found && read[i].err != nil && !errors.Is(read[i].err, errGone) {
 			continue // damaged or forgotten; a backend will mend it
 		}
 		g.streams.mu.Lock()

@@ -1,6 +1,9 @@
 package gate
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seckill-edge/seckill/internal/order"
@@ -40,6 +43,23 @@ func (g *Gate) nowhere(product, user, orderID string, asked time.Time) (Fate, er
 	}
 	f.pace(age)
 	return f, nil
+}
+
+// forgotten tells the fate of an order that Redis does not have and may have forgotten,
+// for the reason why. What is stored is true whatever Redis has forgotten. Else nothing
+// can be said of an order that was made for who asks, until it is brought back; one that
+// nobody brings back is asked for in vain after lostFor.
+func (g *Gate) forgotten(ctx context.Context, product, user, orderID string, asked time.Time, why error) (Fate, error) {
+	f, err := g.inArchive(ctx, product, user, orderID)
+	if !errors.Is(err, ErrNoOrder) {
+		return f, err
+	}
+	made, _ := order.IDTime(orderID)
+	age := asked.Sub(made)
+	if !order.OwnedBy(orderID, product, user) || errors.Is(why, errGone) && (age < -fastClock || age > lostFor) {
+		return Fate{}, ErrNoOrder
+	}
+	return Fate{}, fmt.Errorf("%w: %w", ErrUnavailable, why)
 }
 
 // lost says that nothing becomes any more of an order of which nothing was known at

@@ -9,14 +9,20 @@ import (
 	"github.com/seckill-edge/seckill/lua"
 )
 
-// errForgotten: what Redis does not have may have been there.
-var errForgotten = errors.New("redis may have forgotten it")
+// Why it proves nothing that Redis does not have an order.
+var (
+	// errForgotten: Redis may have lost it, and a backend brings back what there was.
+	errForgotten = errors.New("redis may have forgotten it")
+	// errGone: the same, and nobody brings it back: the activity is closed, or Redis has
+	// none.
+	errGone = errors.New("redis may have forgotten it for good")
+)
 
 // recordAnswer is what Redis has of one buyer, and of one of their orders.
 type recordAnswer struct {
 	text string      // the record, empty if there is none
 	note lua.Refusal // what is noted of the order, if the record does not have it
-	err  error       // errForgotten: neither has the order, which proves nothing
+	err  error       // errForgotten or errGone: neither has the order, which proves nothing
 }
 
 // readBatch reads up to readMax buyers' records, and what is noted of those of their
@@ -57,7 +63,9 @@ func (g *Gate) readRecords(ctx context.Context, product string, users, orders []
 	}
 	nothing := places[:0]
 	for i, place := range places {
-		if read[place].note = notes[i]; notes[i].OrderID == "" {
+		read[place].note = notes[i]
+		instead := notes[i].Instead
+		if notes[i].OrderID == "" || instead != "" && !strings.Contains(texts[place], ":"+instead+":") {
 			nothing = append(nothing, place)
 		}
 	}
@@ -92,6 +100,8 @@ func (g *Gate) mayHaveForgotten(ctx context.Context, product string, epoch int64
 	switch {
 	case err != nil:
 		return fmt.Errorf("asking whether Redis may have forgotten an order: %w", err)
+	case epoch == 0 && !there, there && now.Forgetful() && now.State == lua.Closed:
+		return errGone
 	case there && now.Forgetful(), epoch != 0 && (!there || now.Epoch != epoch):
 		return errForgotten
 	}
