@@ -29,8 +29,7 @@ func Writable(ctx context.Context, c redis.UniversalClient) error {
 		return nil
 	case FaultRefused:
 		return fmt.Errorf("Redis refuses writes: %w", err) //nolint:staticcheck // a name
-	case FaultForbidden:
-		err = Forbidden(ctx, c, err)
+	default:
+		return fmt.Errorf("writing to Redis: %w", Forbidden(ctx, c, err))
 	}
-	return fmt.Errorf("writing to Redis: %w", err)
 }
