@@ -51,7 +51,7 @@ func (g *Gate) archived(ctx context.Context, product, user, orderID string) (Fat
 	return g.inArchive(ctx, product, user, orderID)
 }
 
-// inArchive tells the fate of a stored order.
+// inArchive tells the fate of a stored order; ErrNoOrder if there is none, or no archive.
 func (g *Gate) inArchive(ctx context.Context, product, user, orderID string) (Fate, error) {
 	made, _ := order.IDTime(orderID)
 	if g.deps.Archive == nil || made.Sub(g.deps.Now()) > fastClock {

@@ -30,7 +30,6 @@ func TestWhoWasToldQueuedIsCarriedOn(t *testing.T) {
 
 	var mu sync.Mutex
 	queued := map[string]string{} // order id → buyer
-	var clicks sync.WaitGroup
 	click := func(user string) {
 		if d := b.click(t, user); d.Outcome == lua.Reserved {
 			mu.Lock()
@@ -43,13 +42,15 @@ func TestWhoWasToldQueuedIsCarriedOn(t *testing.T) {
 		require.NoError(t, server.Pause())
 		// It stands still until some were told "queued" and a call has failed.
 		for i := 0; b.Stats().Late < before.Late+5 || b.Stats().CallErrors == before.CallErrors; i++ {
-			clicks.Go(func() { click(fmt.Sprintf("buyer-%d-%d", pause, i)) })
-			time.Sleep(5 * time.Millisecond) // the pace of the clicks
+			var clicks sync.WaitGroup
+			for n := range 5 {
+				clicks.Go(func() { click(fmt.Sprintf("buyer-%d-%d-%d", pause, i, n)) })
+			}
+			clicks.Wait() // each is answered, at the latest when its time is over
 		}
 		require.NoError(t, server.Resume())
 		servicetest.Eventually(t, func() bool { return b.click(t, fmt.Sprintf("after-%d", pause)).Outcome == lua.Reserved })
 	}
-	clicks.Wait()
 	require.NotEmpty(t, queued)
 	for id, user := range queued {
 		servicetest.Eventually(t, func() bool {

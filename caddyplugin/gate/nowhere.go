@@ -48,7 +48,7 @@ func (g *Gate) nowhere(product, user, orderID string, asked time.Time) (Fate, er
 // forgotten tells the fate of an order that Redis does not have and may have forgotten,
 // for the reason why. What is stored is true whatever Redis has forgotten. Else nothing
 // can be said of an order that was made for who asks, until it is brought back; one that
-// nobody brings back is asked for in vain after lostFor.
+// no backend brings back is unknown, ErrNoOrder, after lostFor.
 func (g *Gate) forgotten(ctx context.Context, product, user, orderID string, asked time.Time, why error) (Fate, error) {
 	f, err := g.inArchive(ctx, product, user, orderID)
 	if !errors.Is(err, ErrNoOrder) {

@@ -13,8 +13,8 @@ import (
 var (
 	// errForgotten: Redis may have lost it, and a backend brings back what there was.
 	errForgotten = errors.New("redis may have forgotten it")
-	// errGone: the same, and nobody brings it back: the activity is closed, or Redis has
-	// none.
+	// errGone: the same, and no backend brings it back: the activity is closed, or Redis
+	// has none.
 	errGone = errors.New("redis may have forgotten it for good")
 )
 
